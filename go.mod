@@ -1,0 +1,3 @@
+module github.com/localqueue/localqueue
+
+go 1.26.0

@@ -1,0 +1,17 @@
+-- PurgeAcked and PurgeFailed remove finished jobs by age, a bounded step at a time, so that other work goes on between.
+-- name: PurgeAcked :execrows
+DELETE FROM messages WHERE id IN (SELECT m.id FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND m.status = 2 AND m.updated_at <= CAST(@before AS INTEGER) ORDER BY m.updated_at LIMIT CAST(@n AS INTEGER));
+
+-- name: PurgeFailed :execrows
+DELETE FROM messages WHERE id IN (SELECT m.id FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND m.status = 3 AND m.updated_at <= CAST(@before AS INTEGER) ORDER BY m.updated_at LIMIT CAST(@n AS INTEGER));
+
+-- SetPaused and SetKeepAcked store a queue's settings; a queue that has had no job yet gets its row here.
+-- name: SetPaused :exec
+INSERT INTO queues (name, paused) VALUES (@queue, @paused) ON CONFLICT (name) DO UPDATE SET paused = excluded.paused;
+
+-- name: SetKeepAcked :exec
+INSERT INTO queues (name, keep_acked) VALUES (@queue, @keep_acked) ON CONFLICT (name) DO UPDATE SET keep_acked = excluded.keep_acked;
+
+-- Settings reads them back.
+-- name: Settings :one
+SELECT paused, keep_acked FROM queues WHERE name = @queue;
