@@ -20,7 +20,7 @@ WHERE id = (SELECT m.id FROM messages m WHERE m.queue = CAST(?4 AS TEXT) AND m.s
   AND NOT COALESCE((SELECT COALESCE(l.lease_until, 0) <= CAST(?1 AS INTEGER) FROM messages l
                     WHERE l.queue = CAST(?4 AS TEXT) AND l.status = 1 ORDER BY l.lease_until LIMIT 1), 0)
 RETURNING id, CAST(receipt AS TEXT) AS receipt, attempts, max_attempts, delivery, priority, job_id, headers, last_error, created_at, CAST(lease_until AS INTEGER) AS lease_until,
-  CAST(CASE WHEN length(payload) > 0 THEN payload ELSE COALESCE((SELECT p.data FROM payloads p WHERE p.message_id = messages.id), payload) END AS BLOB) AS bytes
+  CAST(iif(length(payload) > 0, payload, COALESCE((SELECT p.data FROM payloads p WHERE p.message_id = messages.id), payload)) AS BLOB)
 `
 
 type ClaimParams struct {
@@ -42,7 +42,7 @@ type ClaimRow struct {
 	LastError   *string
 	CreatedAt   int64
 	LeaseUntil  int64
-	Column12    []byte
+	Payload     []byte
 }
 
 // Claim takes the next job: one seek for the highest priority, then the lowest id, among claimable rows only.
@@ -70,7 +70,7 @@ func (q *Queries) Claim(ctx context.Context, arg ClaimParams) (ClaimRow, error) 
 		&i.LastError,
 		&i.CreatedAt,
 		&i.LeaseUntil,
-		&i.Column12,
+		&i.Payload,
 	)
 	return i, err
 }
@@ -82,7 +82,7 @@ UPDATE messages SET status = 1, attempts = attempts + 1, delivery = max(delivery
 WHERE id IN (SELECT m.id FROM messages m WHERE m.queue = CAST(?4 AS TEXT) AND m.status = 0 AND m.delayed = 0 ORDER BY m.priority DESC, m.id LIMIT CAST(?5 AS INTEGER))
   AND NOT EXISTS (SELECT 1 FROM queues q WHERE q.name = CAST(?4 AS TEXT) AND q.paused <> 0)
 RETURNING id, CAST(receipt AS TEXT) AS receipt, attempts, max_attempts, delivery, priority, job_id, headers, last_error, created_at, CAST(lease_until AS INTEGER) AS lease_until,
-  CAST(CASE WHEN length(payload) > 0 THEN payload ELSE COALESCE((SELECT p.data FROM payloads p WHERE p.message_id = messages.id), payload) END AS BLOB) AS bytes
+  CAST(iif(length(payload) > 0, payload, COALESCE((SELECT p.data FROM payloads p WHERE p.message_id = messages.id), payload)) AS BLOB)
 `
 
 type ClaimManyParams struct {
@@ -105,7 +105,7 @@ type ClaimManyRow struct {
 	LastError   *string
 	CreatedAt   int64
 	LeaseUntil  int64
-	Column12    []byte
+	Payload     []byte
 }
 
 // ClaimMany takes up to n jobs, after the engine has promoted and reclaimed. The CAST of every parameter inside the
@@ -137,7 +137,7 @@ func (q *Queries) ClaimMany(ctx context.Context, arg ClaimManyParams) ([]ClaimMa
 			&i.LastError,
 			&i.CreatedAt,
 			&i.LeaseUntil,
-			&i.Column12,
+			&i.Payload,
 		); err != nil {
 			return nil, err
 		}

@@ -14,7 +14,7 @@ WHERE id = (SELECT m.id FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND
   AND NOT COALESCE((SELECT COALESCE(l.lease_until, 0) <= CAST(@now AS INTEGER) FROM messages l
                     WHERE l.queue = CAST(@queue AS TEXT) AND l.status = 1 ORDER BY l.lease_until LIMIT 1), 0)
 RETURNING id, CAST(receipt AS TEXT) AS receipt, attempts, max_attempts, delivery, priority, job_id, headers, last_error, created_at, CAST(lease_until AS INTEGER) AS lease_until,
-  CAST(CASE WHEN length(payload) > 0 THEN payload ELSE COALESCE((SELECT p.data FROM payloads p WHERE p.message_id = messages.id), payload) END AS BLOB) AS bytes;
+  CAST(iif(length(payload) > 0, payload, COALESCE((SELECT p.data FROM payloads p WHERE p.message_id = messages.id), payload)) AS BLOB);
 
 -- ClaimMany takes up to n jobs, after the engine has promoted and reclaimed. The CAST of every parameter inside the
 -- ordered sub-select and the LIMIT matters: without it the statement is planned anew at every call.
@@ -25,7 +25,7 @@ UPDATE messages SET status = 1, attempts = attempts + 1, delivery = max(delivery
 WHERE id IN (SELECT m.id FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND m.status = 0 AND m.delayed = 0 ORDER BY m.priority DESC, m.id LIMIT CAST(@n AS INTEGER))
   AND NOT EXISTS (SELECT 1 FROM queues q WHERE q.name = CAST(@queue AS TEXT) AND q.paused <> 0)
 RETURNING id, CAST(receipt AS TEXT) AS receipt, attempts, max_attempts, delivery, priority, job_id, headers, last_error, created_at, CAST(lease_until AS INTEGER) AS lease_until,
-  CAST(CASE WHEN length(payload) > 0 THEN payload ELSE COALESCE((SELECT p.data FROM payloads p WHERE p.message_id = messages.id), payload) END AS BLOB) AS bytes;
+  CAST(iif(length(payload) > 0, payload, COALESCE((SELECT p.data FROM payloads p WHERE p.message_id = messages.id), payload)) AS BLOB);
 
 -- Outlook answers what a receiver must know without the write lock: is anything claimable, what falls due or ends
 -- next (0: nothing), is the queue paused. Three seeks; an idle poll costs no more.
