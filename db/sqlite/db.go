@@ -39,6 +39,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.claimManyStmt, err = db.PrepareContext(ctx, claimMany); err != nil {
 		return nil, fmt.Errorf("error preparing query ClaimMany: %w", err)
 	}
+	if q.countStatesStmt, err = db.PrepareContext(ctx, countStates); err != nil {
+		return nil, fmt.Errorf("error preparing query CountStates: %w", err)
+	}
+	if q.countersStmt, err = db.PrepareContext(ctx, counters); err != nil {
+		return nil, fmt.Errorf("error preparing query Counters: %w", err)
+	}
 	if q.deleteStmt, err = db.PrepareContext(ctx, delete); err != nil {
 		return nil, fmt.Errorf("error preparing query Delete: %w", err)
 	}
@@ -60,8 +66,14 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.heartbeatStmt, err = db.PrepareContext(ctx, heartbeat); err != nil {
 		return nil, fmt.Errorf("error preparing query Heartbeat: %w", err)
 	}
+	if q.heldStmt, err = db.PrepareContext(ctx, held); err != nil {
+		return nil, fmt.Errorf("error preparing query Held: %w", err)
+	}
 	if q.historyStmt, err = db.PrepareContext(ctx, history); err != nil {
 		return nil, fmt.Errorf("error preparing query History: %w", err)
+	}
+	if q.impossibleJobsStmt, err = db.PrepareContext(ctx, impossibleJobs); err != nil {
+		return nil, fmt.Errorf("error preparing query ImpossibleJobs: %w", err)
 	}
 	if q.jobStmt, err = db.PrepareContext(ctx, job); err != nil {
 		return nil, fmt.Errorf("error preparing query Job: %w", err)
@@ -96,8 +108,17 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.oldestDueStmt, err = db.PrepareContext(ctx, oldestDue); err != nil {
 		return nil, fmt.Errorf("error preparing query OldestDue: %w", err)
 	}
+	if q.orphansStmt, err = db.PrepareContext(ctx, orphans); err != nil {
+		return nil, fmt.Errorf("error preparing query Orphans: %w", err)
+	}
 	if q.outlookStmt, err = db.PrepareContext(ctx, outlook); err != nil {
 		return nil, fmt.Errorf("error preparing query Outlook: %w", err)
+	}
+	if q.peekDueStmt, err = db.PrepareContext(ctx, peekDue); err != nil {
+		return nil, fmt.Errorf("error preparing query PeekDue: %w", err)
+	}
+	if q.peekExpiredStmt, err = db.PrepareContext(ctx, peekExpired); err != nil {
+		return nil, fmt.Errorf("error preparing query PeekExpired: %w", err)
 	}
 	if q.pendingStmt, err = db.PrepareContext(ctx, pending); err != nil {
 		return nil, fmt.Errorf("error preparing query Pending: %w", err)
@@ -147,6 +168,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.runNowStmt, err = db.PrepareContext(ctx, runNow); err != nil {
 		return nil, fmt.Errorf("error preparing query RunNow: %w", err)
 	}
+	if q.schemaVersionStmt, err = db.PrepareContext(ctx, schemaVersion); err != nil {
+		return nil, fmt.Errorf("error preparing query SchemaVersion: %w", err)
+	}
 	if q.setKeepAckedStmt, err = db.PrepareContext(ctx, setKeepAcked); err != nil {
 		return nil, fmt.Errorf("error preparing query SetKeepAcked: %w", err)
 	}
@@ -155,6 +179,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.settingsStmt, err = db.PrepareContext(ctx, settings); err != nil {
 		return nil, fmt.Errorf("error preparing query Settings: %w", err)
+	}
+	if q.stateIDsStmt, err = db.PrepareContext(ctx, stateIDs); err != nil {
+		return nil, fmt.Errorf("error preparing query StateIDs: %w", err)
 	}
 	if q.statsStmt, err = db.PrepareContext(ctx, stats); err != nil {
 		return nil, fmt.Errorf("error preparing query Stats: %w", err)
@@ -192,6 +219,16 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing claimManyStmt: %w", cerr)
 		}
 	}
+	if q.countStatesStmt != nil {
+		if cerr := q.countStatesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing countStatesStmt: %w", cerr)
+		}
+	}
+	if q.countersStmt != nil {
+		if cerr := q.countersStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing countersStmt: %w", cerr)
+		}
+	}
 	if q.deleteStmt != nil {
 		if cerr := q.deleteStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing deleteStmt: %w", cerr)
@@ -227,9 +264,19 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing heartbeatStmt: %w", cerr)
 		}
 	}
+	if q.heldStmt != nil {
+		if cerr := q.heldStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing heldStmt: %w", cerr)
+		}
+	}
 	if q.historyStmt != nil {
 		if cerr := q.historyStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing historyStmt: %w", cerr)
+		}
+	}
+	if q.impossibleJobsStmt != nil {
+		if cerr := q.impossibleJobsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing impossibleJobsStmt: %w", cerr)
 		}
 	}
 	if q.jobStmt != nil {
@@ -287,9 +334,24 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing oldestDueStmt: %w", cerr)
 		}
 	}
+	if q.orphansStmt != nil {
+		if cerr := q.orphansStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing orphansStmt: %w", cerr)
+		}
+	}
 	if q.outlookStmt != nil {
 		if cerr := q.outlookStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing outlookStmt: %w", cerr)
+		}
+	}
+	if q.peekDueStmt != nil {
+		if cerr := q.peekDueStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing peekDueStmt: %w", cerr)
+		}
+	}
+	if q.peekExpiredStmt != nil {
+		if cerr := q.peekExpiredStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing peekExpiredStmt: %w", cerr)
 		}
 	}
 	if q.pendingStmt != nil {
@@ -372,6 +434,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing runNowStmt: %w", cerr)
 		}
 	}
+	if q.schemaVersionStmt != nil {
+		if cerr := q.schemaVersionStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing schemaVersionStmt: %w", cerr)
+		}
+	}
 	if q.setKeepAckedStmt != nil {
 		if cerr := q.setKeepAckedStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing setKeepAckedStmt: %w", cerr)
@@ -385,6 +452,11 @@ func (q *Queries) Close() error {
 	if q.settingsStmt != nil {
 		if cerr := q.settingsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing settingsStmt: %w", cerr)
+		}
+	}
+	if q.stateIDsStmt != nil {
+		if cerr := q.stateIDsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing stateIDsStmt: %w", cerr)
 		}
 	}
 	if q.statsStmt != nil {
@@ -441,6 +513,8 @@ type Queries struct {
 	cancelStmt          *sql.Stmt
 	claimStmt           *sql.Stmt
 	claimManyStmt       *sql.Stmt
+	countStatesStmt     *sql.Stmt
+	countersStmt        *sql.Stmt
 	deleteStmt          *sql.Stmt
 	deleteManyStmt      *sql.Stmt
 	extendStmt          *sql.Stmt
@@ -448,7 +522,9 @@ type Queries struct {
 	failedIDsStmt       *sql.Stmt
 	findKeyStmt         *sql.Stmt
 	heartbeatStmt       *sql.Stmt
+	heldStmt            *sql.Stmt
 	historyStmt         *sql.Stmt
+	impossibleJobsStmt  *sql.Stmt
 	jobStmt             *sql.Stmt
 	jobByKeyStmt        *sql.Stmt
 	lastIDStmt          *sql.Stmt
@@ -460,7 +536,10 @@ type Queries struct {
 	mendEndlessStmt     *sql.Stmt
 	nackStmt            *sql.Stmt
 	oldestDueStmt       *sql.Stmt
+	orphansStmt         *sql.Stmt
 	outlookStmt         *sql.Stmt
+	peekDueStmt         *sql.Stmt
+	peekExpiredStmt     *sql.Stmt
 	pendingStmt         *sql.Stmt
 	promoteDueStmt      *sql.Stmt
 	purgeAckedStmt      *sql.Stmt
@@ -477,9 +556,11 @@ type Queries struct {
 	retryFailedStmt     *sql.Stmt
 	retryManyStmt       *sql.Stmt
 	runNowStmt          *sql.Stmt
+	schemaVersionStmt   *sql.Stmt
 	setKeepAckedStmt    *sql.Stmt
 	setPausedStmt       *sql.Stmt
 	settingsStmt        *sql.Stmt
+	stateIDsStmt        *sql.Stmt
 	statsStmt           *sql.Stmt
 	whyLostStmt         *sql.Stmt
 }
@@ -493,6 +574,8 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		cancelStmt:          q.cancelStmt,
 		claimStmt:           q.claimStmt,
 		claimManyStmt:       q.claimManyStmt,
+		countStatesStmt:     q.countStatesStmt,
+		countersStmt:        q.countersStmt,
 		deleteStmt:          q.deleteStmt,
 		deleteManyStmt:      q.deleteManyStmt,
 		extendStmt:          q.extendStmt,
@@ -500,7 +583,9 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		failedIDsStmt:       q.failedIDsStmt,
 		findKeyStmt:         q.findKeyStmt,
 		heartbeatStmt:       q.heartbeatStmt,
+		heldStmt:            q.heldStmt,
 		historyStmt:         q.historyStmt,
+		impossibleJobsStmt:  q.impossibleJobsStmt,
 		jobStmt:             q.jobStmt,
 		jobByKeyStmt:        q.jobByKeyStmt,
 		lastIDStmt:          q.lastIDStmt,
@@ -512,7 +597,10 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		mendEndlessStmt:     q.mendEndlessStmt,
 		nackStmt:            q.nackStmt,
 		oldestDueStmt:       q.oldestDueStmt,
+		orphansStmt:         q.orphansStmt,
 		outlookStmt:         q.outlookStmt,
+		peekDueStmt:         q.peekDueStmt,
+		peekExpiredStmt:     q.peekExpiredStmt,
 		pendingStmt:         q.pendingStmt,
 		promoteDueStmt:      q.promoteDueStmt,
 		purgeAckedStmt:      q.purgeAckedStmt,
@@ -529,9 +617,11 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		retryFailedStmt:     q.retryFailedStmt,
 		retryManyStmt:       q.retryManyStmt,
 		runNowStmt:          q.runNowStmt,
+		schemaVersionStmt:   q.schemaVersionStmt,
 		setKeepAckedStmt:    q.setKeepAckedStmt,
 		setPausedStmt:       q.setPausedStmt,
 		settingsStmt:        q.settingsStmt,
+		stateIDsStmt:        q.stateIDsStmt,
 		statsStmt:           q.statsStmt,
 		whyLostStmt:         q.whyLostStmt,
 	}

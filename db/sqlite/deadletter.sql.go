@@ -168,7 +168,7 @@ func (q *Queries) RetryFailed(ctx context.Context, arg RetryFailedParams) (int64
 
 const retryMany = `-- name: RetryMany :many
 UPDATE OR IGNORE messages SET status = 0, delayed = 0, attempts = 0, reason = NULL, last_error = NULL, available_at = CAST(?1 AS INTEGER), updated_at = CAST(?1 AS INTEGER)
-WHERE id IN (SELECT value FROM json_each(CAST(?2 AS TEXT))) AND +queue = CAST(?3 AS TEXT) AND status = 3
+WHERE id IN (SELECT value FROM json_each(CAST(?2 AS TEXT))) AND +queue = CAST(?3 AS TEXT) AND +status = 3
 RETURNING id
 `
 

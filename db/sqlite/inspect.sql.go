@@ -479,6 +479,85 @@ func (q *Queries) OldestDue(ctx context.Context, arg OldestDueParams) (int64, er
 	return column_1, err
 }
 
+const peekDue = `-- name: PeekDue :many
+SELECT m.id, m.priority FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.status = 0 AND m.delayed = 1 AND m.available_at <= CAST(?2 AS INTEGER)
+ORDER BY m.available_at LIMIT CAST(?3 AS INTEGER)
+`
+
+type PeekDueParams struct {
+	Queue string
+	Now   int64
+	N     int64
+}
+
+type PeekDueRow struct {
+	ID       int64
+	Priority int64
+}
+
+// PeekDue and PeekExpired are what the next claim would promote and reclaim before it chooses.
+func (q *Queries) PeekDue(ctx context.Context, arg PeekDueParams) ([]PeekDueRow, error) {
+	rows, err := q.query(ctx, q.peekDueStmt, peekDue, arg.Queue, arg.Now, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PeekDueRow
+	for rows.Next() {
+		var i PeekDueRow
+		if err := rows.Scan(&i.ID, &i.Priority); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const peekExpired = `-- name: PeekExpired :many
+SELECT m.id, m.priority FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.status = 1 AND m.lease_until <= CAST(?2 AS INTEGER) AND m.attempts < m.max_attempts
+ORDER BY m.lease_until LIMIT CAST(?3 AS INTEGER)
+`
+
+type PeekExpiredParams struct {
+	Queue string
+	Now   int64
+	N     int64
+}
+
+type PeekExpiredRow struct {
+	ID       int64
+	Priority int64
+}
+
+func (q *Queries) PeekExpired(ctx context.Context, arg PeekExpiredParams) ([]PeekExpiredRow, error) {
+	rows, err := q.query(ctx, q.peekExpiredStmt, peekExpired, arg.Queue, arg.Now, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PeekExpiredRow
+	for rows.Next() {
+		var i PeekExpiredRow
+		if err := rows.Scan(&i.ID, &i.Priority); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const queues = `-- name: Queues :many
 SELECT name FROM queues ORDER BY name
 `
@@ -497,6 +576,54 @@ func (q *Queries) Queues(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 		items = append(items, name)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const stateIDs = `-- name: StateIDs :many
+SELECT m.id FROM messages m
+WHERE m.id > CAST(?1 AS INTEGER) AND m.id <= CAST(?2 AS INTEGER) AND +m.queue = CAST(?3 AS TEXT)
+  AND +m.status = CAST(?4 AS INTEGER) AND +m.delayed = CAST(?5 AS INTEGER) AND m.updated_at <= CAST(?6 AS INTEGER)
+ORDER BY m.id
+`
+
+type StateIDsParams struct {
+	After   int64
+	Upto    int64
+	Queue   string
+	Status  int64
+	Delayed int64
+	Before  int64
+}
+
+// StateIDs walks a bounded range of ids for the jobs of one state; no index serves every state by age, and a range keeps
+// the snapshot short whatever it finds.
+func (q *Queries) StateIDs(ctx context.Context, arg StateIDsParams) ([]int64, error) {
+	rows, err := q.query(ctx, q.stateIDsStmt, stateIDs,
+		arg.After,
+		arg.Upto,
+		arg.Queue,
+		arg.Status,
+		arg.Delayed,
+		arg.Before,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func (q *Queries) Extend(ctx context.Context, arg ExtendParams) (int64, error) {
 const heartbeat = `-- name: Heartbeat :many
 UPDATE messages SET lease_until = max(lease_until, CAST(?1 AS INTEGER))
 WHERE id IN (SELECT value FROM json_each(CAST(?2 AS TEXT))) AND id || ':' || receipt IN (SELECT value FROM json_each(CAST(?3 AS TEXT)))
-  AND +queue = CAST(?4 AS TEXT) AND status = 1 AND +lease_until > CAST(?5 AS INTEGER)
+  AND +queue = CAST(?4 AS TEXT) AND +status = 1 AND +lease_until > CAST(?5 AS INTEGER)
 RETURNING id, CAST(lease_until AS INTEGER) AS lease_until
 `
 
@@ -77,6 +77,43 @@ func (q *Queries) Heartbeat(ctx context.Context, arg HeartbeatParams) ([]Heartbe
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const held = `-- name: Held :many
+SELECT m.id FROM messages m
+WHERE m.id IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) AND m.id || ':' || m.receipt IN (SELECT value FROM json_each(CAST(?2 AS TEXT)))
+  AND +m.queue = CAST(?3 AS TEXT) AND +m.status = 1
+`
+
+type HeldParams struct {
+	Ids      string
+	Receipts string
+	Queue    string
+}
+
+// Held tells, without the write lock, which of these deliveries still hold their job; a running Worker asks it to notice
+// a cancelled job early.
+func (q *Queries) Held(ctx context.Context, arg HeldParams) ([]int64, error) {
+	rows, err := q.query(ctx, q.heldStmt, held, arg.Ids, arg.Receipts, arg.Queue)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err

@@ -1,2 +1,7 @@
--- SQLite makes this table itself, for AUTOINCREMENT. sqlc only reads its shape here; it is no migration.
+-- Tables that others make: sqlc only reads their shape here; this is no migration.
+
+-- SQLite's, for AUTOINCREMENT.
 CREATE TABLE sqlite_sequence (name TEXT NOT NULL, seq INTEGER NOT NULL);
+
+-- goose's record of the migrations applied.
+CREATE TABLE goose_db_version (id INTEGER PRIMARY KEY AUTOINCREMENT, version_id INTEGER NOT NULL, is_applied INTEGER NOT NULL, tstamp TIMESTAMP);

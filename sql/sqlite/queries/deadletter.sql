@@ -7,7 +7,7 @@ WHERE id = @id AND +queue = CAST(@queue AS TEXT) AND status = 3;
 -- RetryMany retries a list that was read earlier: each row's own state decides, and the count is of what really changed.
 -- name: RetryMany :many
 UPDATE OR IGNORE messages SET status = 0, delayed = 0, attempts = 0, reason = NULL, last_error = NULL, available_at = CAST(@now AS INTEGER), updated_at = CAST(@now AS INTEGER)
-WHERE id IN (SELECT value FROM json_each(CAST(@ids AS TEXT))) AND +queue = CAST(@queue AS TEXT) AND status = 3
+WHERE id IN (SELECT value FROM json_each(CAST(@ids AS TEXT))) AND +queue = CAST(@queue AS TEXT) AND +status = 3
 RETURNING id;
 
 -- FailedIDs pages through the dead letters that a filter picks (error: a part of the text, before: last transition

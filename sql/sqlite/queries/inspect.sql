@@ -71,3 +71,20 @@ ORDER BY updated_at, id LIMIT CAST(@n AS INTEGER);
 -- name: ListFailed :many
 SELECT * FROM jobs WHERE queue = CAST(@queue AS TEXT) AND status = 3 AND id > CAST(@after_id AS INTEGER)
 ORDER BY id LIMIT CAST(@n AS INTEGER);
+
+-- PeekDue and PeekExpired are what the next claim would promote and reclaim before it chooses.
+-- name: PeekDue :many
+SELECT m.id, m.priority FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND m.status = 0 AND m.delayed = 1 AND m.available_at <= CAST(@now AS INTEGER)
+ORDER BY m.available_at LIMIT CAST(@n AS INTEGER);
+
+-- name: PeekExpired :many
+SELECT m.id, m.priority FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND m.status = 1 AND m.lease_until <= CAST(@now AS INTEGER) AND m.attempts < m.max_attempts
+ORDER BY m.lease_until LIMIT CAST(@n AS INTEGER);
+
+-- StateIDs walks a bounded range of ids for the jobs of one state; no index serves every state by age, and a range keeps
+-- the snapshot short whatever it finds.
+-- name: StateIDs :many
+SELECT m.id FROM messages m
+WHERE m.id > CAST(@after AS INTEGER) AND m.id <= CAST(@upto AS INTEGER) AND +m.queue = CAST(@queue AS TEXT)
+  AND +m.status = CAST(@status AS INTEGER) AND +m.delayed = CAST(@delayed AS INTEGER) AND m.updated_at <= CAST(@before AS INTEGER)
+ORDER BY m.id;

@@ -7,7 +7,7 @@ WHERE id = @id AND +queue = CAST(@queue AS TEXT) AND status = 1 AND receipt = CA
 -- name: Heartbeat :many
 UPDATE messages SET lease_until = max(lease_until, CAST(@until AS INTEGER))
 WHERE id IN (SELECT value FROM json_each(CAST(@ids AS TEXT))) AND id || ':' || receipt IN (SELECT value FROM json_each(CAST(@receipts AS TEXT)))
-  AND +queue = CAST(@queue AS TEXT) AND status = 1 AND +lease_until > CAST(@now AS INTEGER)
+  AND +queue = CAST(@queue AS TEXT) AND +status = 1 AND +lease_until > CAST(@now AS INTEGER)
 RETURNING id, CAST(lease_until AS INTEGER) AS lease_until;
 
 -- PromoteDue lets delayed jobs that are due into the claim's index, in order of time, a bounded step at a time:
@@ -39,3 +39,10 @@ UPDATE messages SET status = CASE WHEN attempts >= max_attempts THEN 3 ELSE 0 EN
 WHERE id IN (SELECT m.id FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND m.status = 1 AND m.lease_until <= CAST(@now AS INTEGER)
    ORDER BY m.lease_until LIMIT CAST(@n AS INTEGER))
 RETURNING id, status;
+
+-- Held tells, without the write lock, which of these deliveries still hold their job; a running Worker asks it to notice
+-- a cancelled job early.
+-- name: Held :many
+SELECT m.id FROM messages m
+WHERE m.id IN (SELECT value FROM json_each(CAST(@ids AS TEXT))) AND m.id || ':' || m.receipt IN (SELECT value FROM json_each(CAST(@receipts AS TEXT)))
+  AND +m.queue = CAST(@queue AS TEXT) AND +m.status = 1;

@@ -9,10 +9,11 @@ UPDATE messages SET status = 2, receipt = NULL, lease_until = NULL, updated_at =
 WHERE id = @id AND +queue = CAST(@queue AS TEXT) AND status = 1 AND receipt = CAST(@receipt AS TEXT) AND +lease_until > CAST(@now AS INTEGER);
 
 -- AckMany takes ids twice: alone, to seek, and joined with their receipt, so that a receipt counts for its own id only.
+-- +status, here and in every batch by ids: with ANALYZE's figures the planner would walk the index of that state instead.
 -- name: AckMany :many
 UPDATE messages SET status = 2, receipt = NULL, lease_until = NULL, updated_at = CAST(@now AS INTEGER)
 WHERE id IN (SELECT value FROM json_each(CAST(@ids AS TEXT))) AND id || ':' || receipt IN (SELECT value FROM json_each(CAST(@receipts AS TEXT)))
-  AND +queue = CAST(@queue AS TEXT) AND status = 1 AND +lease_until > CAST(@now AS INTEGER)
+  AND +queue = CAST(@queue AS TEXT) AND +status = 1 AND +lease_until > CAST(@now AS INTEGER)
 RETURNING id;
 
 -- RecordDelivery keeps the story of a delivery that is about to fail; it runs before the statement that ends it, on the

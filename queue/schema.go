@@ -1,0 +1,325 @@
+package queue
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/localqueue/localqueue/db/sqlite"
+	"github.com/localqueue/localqueue/sql/sqlite/migrations"
+	"github.com/pressly/goose/v3"
+	"golang.org/x/sys/unix"
+)
+
+// Migration is one step of the schema.
+type Migration struct {
+	Version   int64
+	Name      string
+	Applied   bool
+	AppliedAt time.Time // zero if not applied
+}
+
+// Migrate makes or updates the schema of the queue in dir, as Open does, and returns the steps it applied.
+func Migrate(ctx context.Context, dir string, opts ...Option) ([]Migration, error) {
+	cfg, err := configure(opts)
+	if err != nil {
+		return nil, err
+	}
+	path, err := prepareDir(dir, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	return ensureSchema(ctx, path, &cfg)
+}
+
+// MigrateStatus lists the steps of the schema and which of them the queue in dir has. It changes nothing; a directory
+// without a queue is ErrNoQueue.
+func MigrateStatus(ctx context.Context, dir string, opts ...Option) ([]Migration, error) {
+	cfg, err := configure(append(opts, MustExist()))
+	if err != nil {
+		return nil, err
+	}
+	path, err := prepareDir(dir, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(newConnector(path, cfg.busy, "&mode=rw", readerPragmas()))
+	defer func() { _ = db.Close() }()
+	f, err := identify(ctx, db, path)
+	if err != nil {
+		return nil, err
+	}
+	all, err := steps(db)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Migration, len(all))
+	for i, s := range all {
+		out[i] = Migration{Version: s.Version, Name: filepath.Base(s.Path), Applied: s.Version <= f.version}
+	}
+	return out, nil
+}
+
+// file is what an SQLite file turns out to be.
+type file struct {
+	empty   bool  // no tables yet
+	version int64 // the newest migration applied; 0 also for a file of the Python original
+	wal     bool
+}
+
+// originalColumns are those of every file that the Python original writes.
+var originalColumns = []string{"id", "queue", "payload", "status", "attempts", "max_attempts", "available_at", "lease_until", "receipt", "last_error", "job_id", "created_at", "updated_at"}
+
+// identify reads what the file is and refuses one that is not ours, or newer than this program. It changes nothing.
+func identify(ctx context.Context, db *sql.DB, path string) (file, error) {
+	var f file
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return f, storeError(path, err)
+	}
+	defer func() { _ = conn.Close() }()
+	mode, err := pragmaText(ctx, conn, "journal_mode")
+	if err != nil {
+		return f, storeError(path, err)
+	}
+	f.wal = mode == "wal"
+	tables, err := columnOf(ctx, conn, "PRAGMA main.table_list", "name")
+	if err != nil {
+		return f, storeError(path, err)
+	}
+	f.empty = true
+	for name := range tables {
+		f.empty = f.empty && strings.HasPrefix(name, "sqlite_")
+	}
+	if f.empty {
+		return f, nil
+	}
+	if !tables["messages"] {
+		return f, fmt.Errorf("%w: %s is an SQLite database of another program", ErrForeignFile, path)
+	}
+	columns, err := columnOf(ctx, conn, "PRAGMA main.table_info(messages)", "name")
+	if err != nil {
+		return f, storeError(path, err)
+	}
+	for _, c := range originalColumns {
+		if !columns[c] {
+			return f, fmt.Errorf("%w: the table messages in %s has no column %s", ErrForeignFile, path, c)
+		}
+	}
+	if tables["goose_db_version"] {
+		if f.version, err = sqlite.New(conn).SchemaVersion(ctx); err != nil {
+			return f, storeError(path, err)
+		}
+	}
+	if newest := newestVersion(db); f.version > newest {
+		return f, fmt.Errorf("%w: %s has schema version %d, this program knows %d; use the newer program", ErrNewerSchema, path, f.version, newest)
+	}
+	return f, nil
+}
+
+func newestVersion(db *sql.DB) int64 {
+	all, err := steps(db)
+	if err != nil || len(all) == 0 {
+		return 0
+	}
+	return all[len(all)-1].Version
+}
+
+// columnOf collects the values of one column of a pragma's rows.
+func columnOf(ctx context.Context, conn *sql.Conn, query, column string) (map[string]bool, error) {
+	rows, err := conn.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	names, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]bool{}
+	for rows.Next() {
+		values := make([]any, len(names))
+		for i := range values {
+			values[i] = new(any)
+		}
+		if err := rows.Scan(values...); err != nil {
+			return nil, err
+		}
+		for i, name := range names {
+			if name == column {
+				found[fmt.Sprint(*values[i].(*any))] = true
+			}
+		}
+	}
+	return found, rows.Err()
+}
+
+func provider(db *sql.DB) (*goose.Provider, error) {
+	return goose.NewProvider(goose.DialectSQLite3, db, migrations.FS, goose.WithDisableGlobalRegistry(true))
+}
+
+func steps(db *sql.DB) ([]*goose.Source, error) {
+	p, err := provider(db)
+	if err != nil {
+		return nil, err
+	}
+	return p.ListSources(), nil
+}
+
+// ensureSchema brings the file at path to this program's schema, whatever it was: nothing, a file of the Python
+// original, an older one of ours. Many processes may do so at once: goose has no lock of its own for SQLite, so they
+// take turns at the lock file.
+func ensureSchema(ctx context.Context, path string, cfg *config) ([]Migration, error) {
+	db := sql.OpenDB(newConnector(path, cfg.busy, "&mode=rwc&_txlock=immediate", []pragma{{"foreign_keys", "0"}}))
+	defer func() { _ = db.Close() }()
+	db.SetMaxOpenConns(1)
+
+	if st, err := os.Stat(path); err == nil && st.Size() > 0 {
+		if f, err := identify(ctx, db, path); err != nil && !isBusy(err) {
+			return nil, err
+		} else if err == nil && f.wal && f.version == newestVersion(db) {
+			return nil, nil
+		}
+	}
+	lock := flock.New(filepath.Join(filepath.Dir(path), lockFile), flock.SetPermissions(0o600))
+	wait, cancel := context.WithTimeout(ctx, cfg.busy+time.Millisecond)
+	defer cancel()
+	if _, err := lock.TryLockContext(wait, 5*time.Millisecond); err != nil {
+		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			return nil, fmt.Errorf("%w: another process has been opening %s for %v", ErrBusy, path, cfg.busy)
+		}
+		return nil, err
+	}
+	defer func() { _ = lock.Unlock() }()
+
+	f, err := identify(ctx, db, path)
+	if err != nil {
+		return nil, err
+	}
+	if err := retryBusy(ctx, cfg.busy, func() error { return setUpFile(ctx, db, f) }); err != nil {
+		return nil, storeError(path, err)
+	}
+	p, err := provider(db)
+	if err != nil {
+		return nil, err
+	}
+	var done []*goose.MigrationResult
+	err = retryBusy(ctx, cfg.busy, func() error {
+		results, err := p.Up(ctx)
+		done = append(done, results...)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("migrate %s: %w", path, storeError(path, err))
+	}
+	applied := make([]Migration, len(done))
+	for i, r := range done {
+		applied[i] = Migration{Version: r.Source.Version, Name: filepath.Base(r.Source.Path), Applied: true, AppliedAt: time.Now()}
+	}
+	return applied, nil
+}
+
+// setUpFile gives a new file its page size, and any file the WAL. Both need a file that nobody else is writing.
+func setUpFile(ctx context.Context, db *sql.DB, f file) error {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	if f.empty {
+		if _, err := conn.ExecContext(ctx, "PRAGMA page_size = "+pageSize); err != nil {
+			return err
+		}
+	}
+	mode, err := pragmaText(ctx, conn, "journal_mode = WAL")
+	if err == nil && mode != "wal" {
+		return fmt.Errorf("%w: journal mode stays %q; the file system has no shared memory", ErrIO, mode)
+	}
+	return err
+}
+
+// retryBusy repeats fn while another writer is in the way. Switching to the WAL is refused at once, without SQLite's own
+// waiting.
+func retryBusy(ctx context.Context, most time.Duration, fn func() error) error {
+	start := time.Now()
+	for {
+		err := fn()
+		if err == nil || !isBusy(err) || time.Since(start) >= most {
+			return err
+		}
+		timer := time.NewTimer(5 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+	}
+}
+
+// prepareDir checks the directory, makes it if it may, and returns the database's path in it.
+func prepareDir(dir string, cfg *config) (string, error) {
+	if err := checkSQLite(); err != nil {
+		return "", err
+	}
+	if dir == ":memory:" || strings.HasPrefix(dir, "file::memory:") {
+		return "", fmt.Errorf("%w: %q is not a directory; for tests use queuetest.Open, which makes a temporary one", ErrInMemory, dir)
+	}
+	if dir == "" {
+		return "", invalid("the directory's name is empty")
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(abs, dbFile)
+	st, err := os.Stat(abs)
+	switch {
+	case err == nil && !st.IsDir():
+		return "", fmt.Errorf("%w: %s is a file; name the directory that holds %s, or is to hold it", ErrNotDirectory, dir, dbFile)
+	case errors.Is(err, os.ErrNotExist) && cfg.mustExist:
+		return "", fmt.Errorf("%w in %s: the directory doesn't exist", ErrNoQueue, dir)
+	case errors.Is(err, os.ErrNotExist):
+		if err := os.MkdirAll(abs, 0o700); err != nil {
+			return "", dirError(dir, err)
+		}
+	case err != nil:
+		return "", dirError(dir, err)
+	}
+	if db, err := os.Stat(path); err == nil && db.IsDir() {
+		return "", fmt.Errorf("%w: %s is a directory", ErrForeignFile, path)
+	} else if cfg.mustExist && (errors.Is(err, os.ErrNotExist) || err == nil && db.Size() == 0) {
+		return "", fmt.Errorf("%w in %s", ErrNoQueue, dir)
+	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", dirError(dir, err)
+	}
+	if fs, err := networkFS(abs); err != nil {
+		return "", dirError(dir, err)
+	} else if fs != "" && !cfg.networkFS {
+		return "", fmt.Errorf("%w: %s is on %s, where SQLite's locks don't hold between machines; use a local disk", ErrNetworkFS, dir, fs)
+	}
+	// The lock file must be there first: it lends the database its 0600.
+	lock, err := os.OpenFile(filepath.Join(abs, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return "", dirError(dir, err)
+	}
+	return path, lock.Close()
+}
+
+func dirError(dir string, err error) error {
+	switch {
+	case errors.Is(err, os.ErrPermission) || errors.Is(err, unix.EROFS):
+		return fmt.Errorf("%w: %s: %w", ErrReadOnly, dir, err)
+	case errors.Is(err, unix.ENOTDIR):
+		return fmt.Errorf("%w: %s: %w", ErrNotDirectory, dir, err)
+	case errors.Is(err, unix.ENOSPC):
+		return fmt.Errorf("%w: %s: %w", ErrDiskFull, dir, err)
+	}
+	return fmt.Errorf("%w: %s: %w", ErrIO, dir, err)
+}

@@ -1,0 +1,179 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/localqueue/localqueue/db/sqlite"
+)
+
+// The batch forms answer per delivery: errs[i] is nil or matches ErrLeaseLost. err means that nothing of the batch was
+// stored.
+
+// AckMany acks many deliveries in one transaction, with one statement.
+func (q *Queue) AckMany(ctx context.Context, refs []Ref) (errs []error, err error) {
+	return q.settleMany(ctx, "ack", unsynced, refs, func(t *txn) error {
+		errs = make([]error, len(refs))
+		ids, receipts := lists(refs)
+		acked, err := t.q.AckMany(context.Background(), sqlite.AckManyParams{Now: t.now, Ids: ids, Receipts: receipts, Queue: q.name})
+		if err != nil {
+			return err
+		}
+		done := make(map[int64]bool, len(acked))
+		for _, id := range acked {
+			done[id] = true
+		}
+		for i, r := range refs {
+			if !done[r.ID] {
+				errs[i] = q.whyLost(t, r.ID, r.Receipt)
+				if !errors.Is(errs[i], ErrLeaseLost) {
+					return errs[i]
+				}
+			}
+			delete(done, r.ID) // the same delivery twice in a batch is acked once
+		}
+		t.ring(forRoom, q.name, len(acked))
+		return q.plantedAfterAck(t)
+	}, &errs)
+}
+
+// NackMany nacks many deliveries in one transaction. See [Queue.Nack].
+func (q *Queue) NackMany(ctx context.Context, refs []Ref, cause error, opts ...SettleOption) ([]error, error) {
+	spec, err := settling(cause, opts, "", Panicked)
+	return q.each(ctx, "nack", synced, refs, err, func(t *txn, r Ref) error { return q.nack(t, r.ID, r.Receipt, spec) })
+}
+
+// FailMany fails many deliveries in one transaction. See [Queue.Fail].
+func (q *Queue) FailMany(ctx context.Context, refs []Ref, cause error, opts ...SettleOption) ([]error, error) {
+	spec, err := settling(cause, opts, Permanent, InvalidPayload, Panicked)
+	return q.each(ctx, "fail", synced, refs, err, func(t *txn, r Ref) error { return q.failJob(t, r.ID, r.Receipt, spec) })
+}
+
+// ReleaseMany releases many deliveries in one transaction. See [Queue.Release].
+func (q *Queue) ReleaseMany(ctx context.Context, refs []Ref, opts ...SettleOption) ([]error, error) {
+	spec, err := settling(nil, opts, "")
+	return q.each(ctx, "release", unsynced, refs, err, func(t *txn, r Ref) error { return q.release(t, r.ID, r.Receipt, spec) })
+}
+
+// each settles one delivery after the other in a transaction; a lost lease fails only itself.
+func (q *Queue) each(ctx context.Context, op string, sync syncing, refs []Ref, bad error, settle func(*txn, Ref) error) (errs []error, err error) {
+	if bad != nil {
+		return nil, q.fail(op, bad)
+	}
+	return q.settleMany(ctx, op, sync, refs, func(t *txn) error {
+		errs = make([]error, len(refs))
+		for i, r := range refs {
+			if errs[i] = settle(t, r); errs[i] != nil && !errors.Is(errs[i], ErrLeaseLost) {
+				return errs[i]
+			}
+		}
+		return nil
+	}, &errs)
+}
+
+func (q *Queue) settleMany(ctx context.Context, op string, sync syncing, refs []Ref, fn func(*txn) error, errs *[]error) ([]error, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	if err := q.settle(ctx, op, sync, fn); err != nil {
+		return nil, err
+	}
+	return *errs, nil
+}
+
+// Beat is the answer of a heartbeat for one delivery.
+type Beat struct {
+	LeaseUntil time.Time
+	Err        error // nil, or matches ErrLeaseLost
+}
+
+// Heartbeat renews many leases to end d from now, in one statement. It never shortens a lease and never revives one that
+// has ended.
+func (q *Queue) Heartbeat(ctx context.Context, refs []Ref, d time.Duration) ([]Beat, error) {
+	if d <= 0 || d > maxDelay {
+		return nil, q.fail("heartbeat", invalid("lease %v: must be more than 0 and at most 100 years", d))
+	}
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	beats := make([]Beat, len(refs))
+	err := q.settle(ctx, "heartbeat", unsynced, func(t *txn) error {
+		ids, receipts := lists(refs)
+		rows, err := t.q.Heartbeat(context.Background(), sqlite.HeartbeatParams{Until: t.now + millis(d), Ids: ids, Receipts: receipts, Queue: q.name, Now: t.now})
+		if err != nil {
+			return err
+		}
+		until := make(map[int64]int64, len(rows))
+		for _, r := range rows {
+			until[r.ID] = r.LeaseUntil
+		}
+		for i, r := range refs {
+			if end, ok := until[r.ID]; ok {
+				beats[i] = Beat{LeaseUntil: fromMillis(end)}
+				continue
+			}
+			beats[i].Err = q.whyLost(t, r.ID, r.Receipt)
+			if !errors.Is(beats[i].Err, ErrLeaseLost) {
+				return beats[i].Err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return beats, nil
+}
+
+// Held tells which deliveries still hold their job, whatever their lease's end, without the write lock: a cheap look
+// between heartbeats for jobs that were cancelled.
+func (q *Queue) Held(ctx context.Context, refs []Ref) ([]bool, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	ids, receipts := lists(refs)
+	rows, err := q.s.read.Held(ctx, sqlite.HeldParams{Ids: ids, Receipts: receipts, Queue: q.name})
+	if err != nil {
+		return nil, q.fail("look at leases", q.s.readError(ctx, err))
+	}
+	found := make(map[int64]bool, len(rows))
+	for _, id := range rows {
+		found[id] = true
+	}
+	held := make([]bool, len(refs))
+	for i, r := range refs {
+		held[i] = found[r.ID]
+	}
+	return held, nil
+}
+
+// lists renders deliveries as the two JSON arrays of the batch statements: the ids, and each id with its receipt.
+func lists(refs []Ref) (ids, receipts string) {
+	a, b := []byte{'['}, []byte{'['}
+	for i, r := range refs {
+		if i > 0 {
+			a, b = append(a, ','), append(b, ',')
+		}
+		a = strconv.AppendInt(a, r.ID, 10)
+		if receiptNumber(r.Receipt) > 0 && plainText(r.Receipt) {
+			b = strconv.AppendInt(append(b, '"'), r.ID, 10)
+			b = append(append(append(b, ':'), r.Receipt...), '"')
+		} else { // a receipt of another form, from the Python original or garbage
+			text, _ := json.Marshal(strconv.FormatInt(r.ID, 10) + ":" + r.Receipt) // a string always encodes
+			b = append(b, text...)
+		}
+	}
+	return string(append(a, ']')), string(append(b, ']'))
+}
+
+func plainText(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}

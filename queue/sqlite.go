@@ -1,0 +1,204 @@
+package queue
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-sqlite3"
+	"golang.org/x/sys/unix"
+)
+
+// This file is all that knows the driver: connections, pragmas, and what its errors mean.
+
+const (
+	dbFile   = "localqueue.db"
+	lockFile = "localqueue.lock" // a file of its own: opening the database any other way drops SQLite's locks
+
+	// pageSize of new files. Each page a transaction dirties is a frame in the WAL, and that is what a commit costs.
+	pageSize = "2048"
+	// oldestSQLite is free of the WAL-reset race, which can corrupt a file with several writers (sqlite.org, 3.51.3).
+	oldestSQLite = 3051003
+)
+
+type pragma struct{ name, value string }
+
+// writerPragmas: temp_store keeps the row lists of IN (SELECT ...) out of files (a factor of 4); the checkpoint comes
+// every 8 MB, so that its two syncs are shared by a few thousand commits and the WAL stays small.
+func writerPragmas() []pragma {
+	return []pragma{{"foreign_keys", "1"}, {"temp_store", "2"}, {"cache_size", "-16000"}, {"synchronous", "1"},
+		{"journal_size_limit", "16777216"}, {"wal_autocheckpoint", "4000"}}
+}
+
+func readerPragmas() []pragma {
+	return []pragma{{"foreign_keys", "1"}, {"temp_store", "2"}, {"cache_size", "-4000"}, {"query_only", "1"}}
+}
+
+// SQLiteVersion is the version of the SQLite that is linked in.
+func SQLiteVersion() string {
+	v, _, _ := sqlite3.Version()
+	return v
+}
+
+func checkSQLite() error {
+	if v, n, _ := sqlite3.Version(); n < oldestSQLite {
+		return fmt.Errorf("%w: version %s can corrupt a database with several writers; build with 3.51.3 or newer", ErrOldSQLite, v)
+	}
+	return nil
+}
+
+// connector opens connections of one kind and checks that each really has what was asked for.
+type connector struct {
+	driver *sqlite3.SQLiteDriver
+	dsn    string
+}
+
+func newConnector(path string, busy time.Duration, params string, pragmas []pragma) *connector {
+	// modeof gives the file, and the WAL files after it, the lock file's 0600 from the first byte.
+	dsn := "file:" + escapePath(path) + "?_mutex=no&modeof=" + url.QueryEscape(filepath.Join(filepath.Dir(path), lockFile)) +
+		fmt.Sprintf("&_busy_timeout=%d", busy.Milliseconds()) + params
+	want := append([]pragma{{"busy_timeout", fmt.Sprint(busy.Milliseconds())}}, pragmas...)
+	return &connector{dsn: dsn, driver: &sqlite3.SQLiteDriver{ConnectHook: func(c *sqlite3.SQLiteConn) error {
+		for _, p := range pragmas {
+			if _, err := c.Exec("PRAGMA "+p.name+" = "+p.value, nil); err != nil {
+				return err
+			}
+		}
+		for _, p := range want {
+			if got, err := connPragma(c, p.name); err != nil || got != p.value {
+				return fmt.Errorf("pragma %s is %q, not %q: %w", p.name, got, p.value, errors.Join(err, ErrIO))
+			}
+		}
+		return nil
+	}}}
+}
+
+func (c *connector) Connect(context.Context) (driver.Conn, error) { return c.driver.Open(c.dsn) }
+func (c *connector) Driver() driver.Driver                        { return c.driver }
+
+// escapePath makes a path safe inside a file: URI; it may hold '?', '#', '%' and spaces.
+func escapePath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
+
+func connPragma(c *sqlite3.SQLiteConn, name string) (string, error) {
+	rows, err := c.Query("PRAGMA "+name, nil)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = rows.Close() }()
+	dest := make([]driver.Value, len(rows.Columns()))
+	if err := rows.Next(dest); err != nil {
+		if errors.Is(err, io.EOF) {
+			return "", nil
+		}
+		return "", err
+	}
+	return fmt.Sprint(dest[0]), nil
+}
+
+// pragmaText reads a pragma through a pool or a connection.
+func pragmaText(ctx context.Context, db DBTX, name string) (string, error) {
+	var v string
+	err := db.QueryRowContext(ctx, "PRAGMA "+name).Scan(&v)
+	return v, err
+}
+
+// inTransaction tells whether a connection has a transaction open; true also when it can't be asked.
+func inTransaction(conn *sql.Conn) bool {
+	open := true
+	_ = conn.Raw(func(dc any) error {
+		if c, ok := dc.(*sqlite3.SQLiteConn); ok {
+			open = !c.AutoCommit()
+		}
+		return nil
+	})
+	return open
+}
+
+func driverCode(err error) (sqlite3.ErrNo, bool) {
+	var e sqlite3.Error
+	if errors.As(err, &e) {
+		return e.Code, true
+	}
+	return 0, false
+}
+
+func isBusy(err error) bool {
+	code, ok := driverCode(err)
+	return ok && (code == sqlite3.ErrBusy || code == sqlite3.ErrProtocol)
+}
+
+// storeError gives a driver's error the sentinel that a caller can act on. Other errors pass unchanged.
+func storeError(path string, err error) error {
+	if errors.Is(err, sql.ErrConnDone) {
+		return ErrClosed
+	}
+	code, ok := driverCode(err)
+	if !ok {
+		return err
+	}
+	switch code {
+	case sqlite3.ErrBusy, sqlite3.ErrProtocol, sqlite3.ErrLocked:
+		return fmt.Errorf("%w: %w", ErrBusy, err)
+	case sqlite3.ErrFull:
+		return fmt.Errorf("%w: free some space, nothing was stored: %w", ErrDiskFull, err)
+	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB:
+		return fmt.Errorf("%w: %s: %w", ErrCorrupt, path, err)
+	case sqlite3.ErrReadonly, sqlite3.ErrPerm:
+		return fmt.Errorf("%w: %s: %w", ErrReadOnly, path, err)
+	case sqlite3.ErrCantOpen:
+		if unix.Access(filepath.Dir(path), unix.W_OK) != nil || unix.Access(path, unix.R_OK|unix.W_OK) != nil && fileExists(path) {
+			return fmt.Errorf("%w: check the permissions of %s: %w", ErrReadOnly, filepath.Dir(path), err)
+		}
+		return fmt.Errorf("%w: %s: %w", ErrIO, path, err)
+	case sqlite3.ErrIoErr:
+		return fmt.Errorf("%w: %s: %w", ErrIO, path, err)
+	}
+	return err
+}
+
+// commitIsUncertain tells whether a failed COMMIT may all the same be in the file: an I/O error can come after the last
+// frame was written. A full disk or a lock comes before it.
+func commitIsUncertain(err error) bool {
+	code, ok := driverCode(err)
+	return !ok || code == sqlite3.ErrIoErr
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// sameDatabase tells whether the main database behind tx is the file at path. Stat only: opening and closing it would
+// drop SQLite's locks in this process.
+func sameDatabase(ctx context.Context, tx DBTX, path string) (bool, error) {
+	rows, err := tx.QueryContext(ctx, "PRAGMA database_list")
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var seq int
+		var name, file string
+		if err := rows.Scan(&seq, &name, &file); err != nil {
+			return false, err
+		}
+		if !strings.EqualFold(name, "main") || file == "" {
+			continue
+		}
+		theirs, err := os.Stat(file)
+		if err != nil {
+			return false, rows.Close()
+		}
+		ours, err := os.Stat(path)
+		return err == nil && os.SameFile(theirs, ours), rows.Close()
+	}
+	return false, rows.Err()
+}

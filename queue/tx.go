@@ -1,0 +1,144 @@
+package queue
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/localqueue/localqueue/db/sqlite"
+)
+
+// DBTX is a transaction to take part in: a [*Tx] of this Store, or a *sql.Tx on the same file that the caller opened
+// with mattn/go-sqlite3 (without a shared cache).
+type DBTX interface {
+	ExecContext(context.Context, string, ...any) (sql.Result, error)
+	PrepareContext(context.Context, string) (*sql.Stmt, error)
+	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
+	QueryRowContext(context.Context, string, ...any) *sql.Row
+}
+
+// Tx is a transaction on the Store's own writer. It is valid until the function it was given to returns.
+type Tx struct {
+	t    *txn
+	conn *sql.Conn
+}
+
+// Tx runs fn in one transaction on the Store's writer, in the order of its other writes: statements of the caller's own,
+// and PutTx, AckTx and their like. It commits when fn returns nil, and receivers are woken after that; an error or a
+// panic undoes everything. Other writers wait meanwhile, so be brief. The statements' contexts are not obeyed.
+//
+// Inside fn, calls of the Store other than those that take a Tx would wait for fn itself: they return ErrBusy after the
+// busy timeout.
+func (s *Store) Tx(ctx context.Context, fn func(tx *Tx) error) error {
+	return s.write(ctx, synced, func(t *txn) error {
+		s.w.callersTx.Store(true)
+		defer s.w.callersTx.Store(false)
+		if err := fn(&Tx{t: t, conn: s.w.conn}); err != nil {
+			return err
+		}
+		if !inTransaction(s.w.conn) {
+			return errors.New("a statement inside Store.Tx ended the transaction: leave COMMIT and ROLLBACK to Tx")
+		}
+		return nil
+	})
+}
+
+// ExecContext runs a statement of the caller's.
+func (tx *Tx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	return tx.conn.ExecContext(context.WithoutCancel(ctx), query, args...)
+}
+
+// PrepareContext prepares a statement of the caller's. Close it before the transaction ends.
+func (tx *Tx) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
+	return tx.conn.PrepareContext(context.WithoutCancel(ctx), query)
+}
+
+// QueryContext runs a query of the caller's. Close the rows before the next statement.
+func (tx *Tx) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return tx.conn.QueryContext(context.WithoutCancel(ctx), query, args...)
+}
+
+// QueryRowContext runs a query of the caller's for one row.
+func (tx *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	return tx.conn.QueryRowContext(context.WithoutCancel(ctx), query, args...)
+}
+
+// PutTx is Put in a transaction: the job is there when it commits, and gone if it doesn't. WithMaxPending doesn't wait
+// here: ErrFull at once. In a transaction of the caller's own, receivers are woken by their poll after its commit.
+// ErrForeignTx: the transaction is on another file, or of another Store.
+func (q *Queue) PutTx(ctx context.Context, tx DBTX, payload []byte, opts ...PutOption) (res PutResult, err error) {
+	spec, err := q.spec(payload, opts)
+	if err != nil {
+		return res, q.fail("put", err)
+	}
+	err = q.in(ctx, "put", tx, func(t *txn) (err error) {
+		res, err = q.put(t, spec)
+		return err
+	})
+	return res, err
+}
+
+// PutManyTx is PutMany in a transaction. See [Queue.PutTx].
+func (q *Queue) PutManyTx(ctx context.Context, tx DBTX, jobs []NewJob) (res []PutResult, err error) {
+	specs, err := q.specs(jobs)
+	if err != nil || len(specs) == 0 {
+		return nil, q.fail("put of a batch", err)
+	}
+	err = q.in(ctx, "put of a batch", tx, func(t *txn) (err error) {
+		res, _, err = q.putMany(t, specs)
+		return err
+	})
+	return res, err
+}
+
+// AckTx is Ack in a transaction: the caller's effects in the same file and the ack commit together, exactly once.
+func (q *Queue) AckTx(ctx context.Context, tx DBTX, id int64, receipt string) error {
+	return q.in(ctx, "ack", tx, func(t *txn) error { return q.ack(t, id, receipt) })
+}
+
+// NackTx is Nack in a transaction.
+func (q *Queue) NackTx(ctx context.Context, tx DBTX, id int64, receipt string, cause error, opts ...SettleOption) error {
+	spec, err := settling(cause, opts, "", Panicked)
+	if err != nil {
+		return q.fail("nack", err)
+	}
+	return q.in(ctx, "nack", tx, func(t *txn) error { return q.nack(t, id, receipt, spec) })
+}
+
+// FailTx is Fail in a transaction.
+func (q *Queue) FailTx(ctx context.Context, tx DBTX, id int64, receipt string, cause error, opts ...SettleOption) error {
+	spec, err := settling(cause, opts, Permanent, InvalidPayload, Panicked)
+	if err != nil {
+		return q.fail("fail", err)
+	}
+	return q.in(ctx, "fail", tx, func(t *txn) error { return q.failJob(t, id, receipt, spec) })
+}
+
+// ReleaseTx is Release in a transaction.
+func (q *Queue) ReleaseTx(ctx context.Context, tx DBTX, id int64, receipt string, opts ...SettleOption) error {
+	spec, err := settling(nil, opts, "")
+	if err != nil {
+		return q.fail("release", err)
+	}
+	return q.in(ctx, "release", tx, func(t *txn) error { return q.release(t, id, receipt, spec) })
+}
+
+// in runs an operation in a transaction that was handed in.
+func (q *Queue) in(ctx context.Context, op string, tx DBTX, fn func(*txn) error) error {
+	if own, ok := tx.(*Tx); ok {
+		if own.t.s != q.s {
+			return q.fail(op, fmt.Errorf("%w: it belongs to another Store", ErrForeignTx))
+		}
+		return q.fail(op, fn(own.t))
+	}
+	same, err := sameDatabase(ctx, tx, q.s.path)
+	if err != nil {
+		return q.fail(op, storeError(q.s.path, err))
+	}
+	if !same {
+		return q.fail(op, fmt.Errorf("%w: this queue is in %s", ErrForeignTx, q.s.path))
+	}
+	t := &txn{s: q.s, q: sqlite.New(tx), now: q.s.nowMillis()} // its rings come too early: the watcher sees the commit
+	return q.fail(op, storeError(q.s.path, fn(t)))
+}
