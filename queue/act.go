@@ -74,7 +74,7 @@ func (q *Queue) DeleteMany(ctx context.Context, f DeleteFilter) (removed int, er
 	if !ok || status == statusLeased || f.OlderThan < 0 {
 		return 0, invalid("state %q, older than %v: use ready, delayed, acked or failed, and no negative age", string(f.State), f.OlderThan)
 	}
-	before := q.s.nowMillis() - millis(f.OlderThan)
+	before := q.s.before(f.OlderThan)
 	last, err := q.s.read.LastID(ctx)
 	if err != nil {
 		return 0, q.s.readError(ctx, err)

@@ -113,6 +113,9 @@ func (q *Queue) claimIn(t *txn, n int) ([]*Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Paused != 0 {
+		o.NextDue = 0 // leases end while the queue is paused; nothing is promoted
+	}
 	if err := q.bringIn(t, o.NextDue, o.NextLeaseEnd); err != nil {
 		return nil, err
 	}

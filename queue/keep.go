@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/localqueue/localqueue/db/sqlite"
@@ -23,7 +24,7 @@ func (q *Queue) Purge(ctx context.Context, opts PurgeOptions) (removed int, err 
 	if opts.OlderThan < 0 {
 		return 0, invalid("older than %v: must not be negative", opts.OlderThan)
 	}
-	before := q.s.nowMillis() - millis(opts.OlderThan)
+	before := q.s.before(opts.OlderThan)
 	progress := func(n int) {
 		removed += n
 		if opts.Progress != nil {
@@ -37,6 +38,15 @@ func (q *Queue) Purge(ctx context.Context, opts PurgeOptions) (removed int, err 
 		return q.PurgeFailed(ctx, sqlite.PurgeFailedParams(p))
 	}
 	return removed, q.purgeSteps(ctx, before, failed, progress)
+}
+
+// before is the latest last transition of a job that is at least so old. 0 is any age, also that of a job which a clock
+// ahead of ours has stamped.
+func (s *Store) before(age time.Duration) int64 {
+	if age == 0 {
+		return math.MaxInt64
+	}
+	return s.nowMillis() - millis(age)
 }
 
 type purgeQuery func(*sqlite.Queries, context.Context, sqlite.PurgeAckedParams) (int64, error)
@@ -89,7 +99,7 @@ func (q *Queue) ApplyRetention(ctx context.Context) (removed int, err error) {
 	if err != nil {
 		return 0, q.fail("apply retention", q.s.readError(ctx, err))
 	}
-	before := q.s.nowMillis() - *set.KeepAcked
+	before := q.s.before(time.Duration(*set.KeepAcked) * time.Millisecond)
 	// Most times there is nothing: look before taking the write lock.
 	page, err := q.s.read.ListAcked(ctx, sqlite.ListAckedParams{Queue: q.name, AfterID: 0, AfterTime: 0, N: 1})
 	if err != nil || len(page) == 0 || page[0].UpdatedAt > before {

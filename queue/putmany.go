@@ -162,6 +162,9 @@ func (q *Queue) putChunk(t *txn, specs []*putSpec, res []PutResult) error {
 		spans = append(spans, ']')
 		blob = append(blob, s.payload...)
 	}
+	if len(blob) == 0 {
+		blob = []byte{0} // substr of an empty blob is NULL, not empty
+	}
 	rows, err := t.q.PutMany(context.Background(), sqlite.PutManyParams{
 		Queue: q.name, Payloads: blob, MaxAttempts: int64(specs[0].maxRetries) + 1, Now: t.now, Spans: string(append(spans, ']')),
 	})

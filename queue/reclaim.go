@@ -6,9 +6,9 @@ import (
 	"github.com/localqueue/localqueue/db/sqlite"
 )
 
-// stepRows bounds what one transaction promotes, reclaims or removes: 1.5 ms of work; a million rows at once would hold
+// stepRows bounds what one transaction promotes, reclaims or removes: a few ms of work; a million rows at once would hold
 // the write lock for seconds.
-const stepRows = 1000
+const stepRows = 500
 
 // Reclaimed counts leases that had ended.
 type Reclaimed struct {

@@ -68,9 +68,10 @@ func MigrateStatus(ctx context.Context, dir string, opts ...Option) ([]Migration
 
 // file is what an SQLite file turns out to be.
 type file struct {
-	empty   bool  // no tables yet
-	version int64 // the newest migration applied; 0 also for a file of the Python original
-	wal     bool
+	empty    bool  // no tables yet
+	version  int64 // the newest migration applied; 0 also for a file of the Python original
+	wal      bool
+	analyzed bool // somebody ran ANALYZE
 }
 
 // originalColumns are those of every file that the Python original writes.
@@ -93,6 +94,7 @@ func identify(ctx context.Context, db *sql.DB, path string) (file, error) {
 	if err != nil {
 		return f, storeError(path, err)
 	}
+	f.analyzed = tables["sqlite_stat1"]
 	f.empty = true
 	for name := range tables {
 		f.empty = f.empty && strings.HasPrefix(name, "sqlite_")
@@ -183,7 +185,7 @@ func ensureSchema(ctx context.Context, path string, cfg *config) ([]Migration, e
 	if st, err := os.Stat(path); err == nil && st.Size() > 0 {
 		if f, err := identify(ctx, db, path); err != nil && !isBusy(err) {
 			return nil, err
-		} else if err == nil && f.wal && f.version == newestVersion(db) {
+		} else if err == nil && f.wal && f.version == newestVersion(db) && !f.analyzed {
 			return nil, nil
 		}
 	}
@@ -204,6 +206,11 @@ func ensureSchema(ctx context.Context, path string, cfg *config) ([]Migration, e
 	}
 	if err := retryBusy(ctx, cfg.busy, func() error { return setUpFile(ctx, db, f) }); err != nil {
 		return nil, storeError(path, err)
+	}
+	if f.analyzed {
+		if err := retryBusy(ctx, cfg.busy, func() error { return sqlite.New(db).ForgetStatistics(ctx) }); err != nil {
+			return nil, storeError(path, err)
+		}
 	}
 	p, err := provider(db)
 	if err != nil {

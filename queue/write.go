@@ -25,6 +25,7 @@ type writer struct {
 	q                       *sqlite.Queries
 	begin, commit, rollback *sql.Stmt
 	full                    bool // what PRAGMA synchronous is now: FULL or NORMAL
+	lost                    bool // the connection broke and could not be replaced yet
 
 	callersTx atomic.Bool // the turn is held by a caller's function (Store.Tx)
 }
@@ -52,19 +53,21 @@ func (w *writer) connect(ctx context.Context) (err error) {
 		stmt **sql.Stmt
 		text string
 	}{{&w.begin, "BEGIN IMMEDIATE"}, {&w.commit, "COMMIT"}, {&w.rollback, "ROLLBACK"}} {
-		if *p.stmt, err = w.conn.PrepareContext(ctx, p.text); err != nil {
+		*p.stmt, err = w.conn.PrepareContext(ctx, p.text) //nolint:sqlclosecheck // close does, with the connection
+		if err != nil {
 			return errors.Join(err, w.conn.Close())
 		}
 	}
-	w.full = false
+	w.full, w.lost = false, false
 	return nil
 }
 
-// reconnect replaces a connection that can't be brought out of its transaction.
+// reconnect replaces a connection that can't be brought out of its transaction. If that fails, the next write tries again.
 func (w *writer) reconnect() error {
 	// Raw with ErrBadConn makes the pool drop the connection instead of keeping it.
 	_ = w.conn.Raw(func(any) error { return driver.ErrBadConn })
 	_ = w.conn.Close()
+	w.lost = true
 	return w.connect(context.Background())
 }
 
@@ -162,6 +165,12 @@ func (s *Store) transact(ctx context.Context, start time.Time, sync syncing, t *
 	defer func() { <-w.turn }()
 	if err := s.file.check(); err != nil {
 		return err
+	}
+	if w.lost {
+		if err := w.connect(context.Background()); err != nil {
+			return storeError(s.path, err)
+		}
+		t.q = w.q
 	}
 	if err := w.setSync(s.cfg.durability == Full || s.cfg.durability == Balanced && bool(sync)); err != nil {
 		return storeError(s.path, err)

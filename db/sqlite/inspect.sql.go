@@ -10,7 +10,7 @@ import (
 )
 
 const history = `-- name: History :many
-SELECT delivery, attempt, started_at, ended_at, outcome, error, worker FROM deliveries WHERE message_id = ?1 ORDER BY delivery
+SELECT delivery, attempt, started_at, ended_at, outcome, error, worker FROM deliveries WHERE message_id = CAST(?1 AS INTEGER) ORDER BY delivery
 `
 
 type HistoryRow struct {

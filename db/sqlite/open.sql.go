@@ -9,6 +9,17 @@ import (
 	"context"
 )
 
+const forgetStatistics = `-- name: ForgetStatistics :exec
+DROP TABLE IF EXISTS sqlite_stat1
+`
+
+// ForgetStatistics undoes an ANALYZE. Figures taken while a queue was nearly empty make every batch statement walk all
+// rows for good, also when it has filled again; without figures the plans are the ones the queries are written for.
+func (q *Queries) ForgetStatistics(ctx context.Context) error {
+	_, err := q.exec(ctx, q.forgetStatisticsStmt, forgetStatistics)
+	return err
+}
+
 const schemaVersion = `-- name: SchemaVersion :one
 SELECT CAST(COALESCE(max(version_id), 0) AS INTEGER) FROM goose_db_version WHERE is_applied
 `

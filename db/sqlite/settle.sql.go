@@ -227,7 +227,7 @@ func (q *Queries) Release(ctx context.Context, arg ReleaseParams) (int64, error)
 
 const whyLost = `-- name: WhyLost :one
 SELECT m.status, m.queue, m.delivery, m.receipt, m.lease_until, m.reason, d.outcome
-FROM messages m LEFT JOIN deliveries d ON d.message_id = m.id AND d.delivery = CAST(?1 AS INTEGER) WHERE m.id = ?2
+FROM messages m LEFT JOIN deliveries d ON d.message_id = m.id AND d.delivery = CAST(?1 AS INTEGER) WHERE m.id = CAST(?2 AS INTEGER)
 `
 
 type WhyLostParams struct {

@@ -42,7 +42,7 @@ func lintParameters(list []lexeme, report func(string, ...any)) {
 }
 
 // lintOrdered: SQLite plans a statement anew at every call when its plan may depend on a parameter's value. It may, in
-// its eyes, inside a sub-select with an order or a limit, and in a limit; a CAST hides the value from the planner.
+// its eyes, inside a select with an order, a limit or a join, and in a limit; a CAST hides the value from the planner.
 func lintOrdered(list []lexeme, report func(string, ...any)) {
 	for i, t := range list {
 		if t.is("LIMIT", "OFFSET") {
@@ -50,14 +50,18 @@ func lintOrdered(list []lexeme, report func(string, ...any)) {
 				report("%s %s without CAST", strings.ToUpper(t.text), parameterName(list, i+1))
 			}
 		}
-		if t.text != "(" || i+1 == len(list) || !list[i+1].is("SELECT", "WITH", "VALUES") {
+		first := i // of a select, which is in parentheses or the whole or the last part of the statement
+		if t.text == "(" && i+1 < len(list) && list[i+1].is("SELECT", "WITH", "VALUES") {
+			first = i + 1
+		} else if t.depth > 0 || !t.is("SELECT", "WITH") {
 			continue
 		}
-		inside := list[i+1 : closing(list, i)]
-		ordered := slices.ContainsFunc(inside, func(in lexeme) bool { return in.depth == t.depth && in.is("ORDER", "LIMIT") })
+		inside := list[first:closing(list, i)]
+		ordered := slices.ContainsFunc(inside, func(in lexeme) bool { return in.depth == t.depth && in.is("ORDER", "LIMIT", "JOIN") })
 		for j, in := range inside {
-			if ordered && (in.isParameter() || in.is("sqlc.narg")) && !isCast(list, i+1+j) {
-				report("%s inside an ordered sub-select without CAST", parameterName(list, i+1+j))
+			limit := j > 0 && inside[j-1].is("LIMIT", "OFFSET") // reported above
+			if ordered && !limit && (in.isParameter() || in.is("sqlc.narg")) && !isCast(list, first+j) {
+				report("%s inside an ordered select without CAST", parameterName(list, first+j))
 			}
 		}
 	}
@@ -102,7 +106,7 @@ func lintSettle(list []lexeme, report func(string, ...any)) {
 	}
 }
 
-// closing is the index of the parenthesis that ends the one at open.
+// closing is the index of the parenthesis that ends the one at open, or the end.
 func closing(list []lexeme, open int) int {
 	for i := open + 1; i < len(list); i++ {
 		if list[i].text == ")" && list[i].depth == list[open].depth {
@@ -180,17 +184,23 @@ func TestTheLintReportsEveryTrap(t *testing.T) {
 		{"an offset", why + "-- name: A :many\nSELECT id FROM jobs LIMIT 1 OFFSET @n;", []string{"OFFSET @n without CAST"}},
 		{"a constant limit passes", why + "-- name: A :many\nSELECT id FROM jobs LIMIT 20 OFFSET 1;", nil},
 		{"an ordered sub-select", why + "-- name: A :one\nSELECT (SELECT id FROM messages WHERE queue = @queue ORDER BY id);",
-			[]string{"@queue inside an ordered sub-select without CAST"}},
+			[]string{"@queue inside an ordered select without CAST"}},
 		{"a limited sub-select in lower case", why + "-- name: A :one\nselect (select id from messages where queue = @queue limit 1);",
-			[]string{"@queue inside an ordered sub-select without CAST"}},
+			[]string{"@queue inside an ordered select without CAST"}},
+		{"an ordered statement", why + "-- name: A :many\nSELECT id FROM messages WHERE queue = @queue ORDER BY id;",
+			[]string{"@queue inside an ordered select without CAST"}},
+		{"an ordered insert", why + "-- name: A :exec\nINSERT INTO payloads SELECT id, @data FROM messages ORDER BY id;",
+			[]string{"@data inside an ordered select without CAST"}},
+		{"a join", why + "-- name: A :many\nSELECT m.id FROM messages m LEFT JOIN payloads p ON p.message_id = m.id WHERE m.id = @id;",
+			[]string{"@id inside an ordered select without CAST"}},
 		{"a nullable one", why + "-- name: A :one\nSELECT (SELECT id FROM messages WHERE queue = sqlc.narg('queue') LIMIT 1);",
-			[]string{"@queue inside an ordered sub-select without CAST"}},
+			[]string{"@queue inside an ordered select without CAST"}},
 		{"deep inside one", why + "-- name: A :one\nSELECT (SELECT id FROM messages WHERE id IN (SELECT message_id FROM payloads WHERE data = @data) LIMIT 1);",
-			[]string{"@data inside an ordered sub-select without CAST"}},
+			[]string{"@data inside an ordered select without CAST"}},
 		{"a cast of something larger", why + "-- name: A :one\nSELECT (SELECT id FROM messages WHERE id > CAST(@a + 1 AS INTEGER) LIMIT 1);",
-			[]string{"@a inside an ordered sub-select without CAST"}},
+			[]string{"@a inside an ordered select without CAST"}},
 		{"a recursive one", why + "-- name: A :one\nWITH RECURSIVE p AS (SELECT id FROM messages WHERE id > @a LIMIT 1) SELECT id FROM p;",
-			[]string{"@a inside an ordered sub-select without CAST"}},
+			[]string{"@a inside an ordered select without CAST"}},
 		{"casts pass", why + "-- name: A :one\nSELECT (SELECT id FROM messages WHERE queue = CAST(@q AS TEXT) AND x = CAST(sqlc.narg('y') AS TEXT) LIMIT CAST(@n AS INTEGER));", nil},
 		{"a sub-select without order passes", why + "-- name: A :one\nSELECT (SELECT max(id) FROM messages WHERE queue = @queue);", nil},
 		{"a batch by queue", why + "-- name: A :exec\nUPDATE messages SET status = 2 WHERE id IN (SELECT value FROM json_each(@ids)) AND queue = @queue AND +lease_until > @now;",

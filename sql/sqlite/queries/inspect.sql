@@ -40,7 +40,7 @@ SELECT * FROM jobs WHERE id = (SELECT max(k.id) FROM (
 
 -- History is a job's failed deliveries, oldest first.
 -- name: History :many
-SELECT delivery, attempt, started_at, ended_at, outcome, error, worker FROM deliveries WHERE message_id = @message_id ORDER BY delivery;
+SELECT delivery, attempt, started_at, ended_at, outcome, error, worker FROM deliveries WHERE message_id = CAST(@message_id AS INTEGER) ORDER BY delivery;
 
 -- The lists page by key in the order of the index that serves their state; the row-value comparison is what makes the
 -- next page a seek. Each is the order in which its reader wants to see them.

@@ -50,7 +50,7 @@ WHERE id = @id AND +queue = CAST(@queue AS TEXT) AND status = 1 AND receipt = CA
 -- was given and is gone from one that never was.
 -- name: WhyLost :one
 SELECT m.status, m.queue, m.delivery, m.receipt, m.lease_until, m.reason, d.outcome
-FROM messages m LEFT JOIN deliveries d ON d.message_id = m.id AND d.delivery = CAST(@delivery AS INTEGER) WHERE m.id = @id;
+FROM messages m LEFT JOIN deliveries d ON d.message_id = m.id AND d.delivery = CAST(@delivery AS INTEGER) WHERE m.id = CAST(@id AS INTEGER);
 
 -- LastID is the highest id ever given.
 -- name: LastID :one

@@ -1,0 +1,72 @@
+# Needs Go, gcc and make; tools are pinned in tools/*/go.mod and built by go itself.
+SHELL := bash
+.DEFAULT_GOAL := help
+
+GOOSE_TAGS := no_postgres no_mysql no_clickhouse no_mssql no_vertica no_ydb no_libsql no_turso no_spanner no_starrocks no_duckdb no_azuresql
+SQLC  := go tool -modfile=tools/sqlc/go.mod sqlc
+GOOSE := go run -modfile=tools/goose/go.mod -tags '$(GOOSE_TAGS)' github.com/pressly/goose/v3/cmd/goose
+LINT  := go tool -modfile=tools/golangci-lint/go.mod golangci-lint
+
+.PHONY: help build demo test lint generate verify faults fuzz bench limit clean
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+build: ## the command, as bin/localqueue
+	go build -o bin/localqueue ./cmd/localqueue
+
+demo: build ## the main job, for real: every file of TREE=. through worker processes, one of them killed
+	@demo/demo.sh bin/localqueue "$(or $(TREE),.)"
+
+test: ## all tests, with the race detector, in a random order
+	go vet ./...
+	go test -race -shuffle=on ./...
+
+lint: ## golangci-lint, with the list in .golangci.yml
+	$(LINT) run ./...
+
+# sqlc prepares every query on a real file, which the goose command makes from the migrations as they are.
+build/vet.db: $(wildcard sql/sqlite/migrations/*.sql)
+	@mkdir -p build && rm -f $@
+	$(GOOSE) -dir sql/sqlite/migrations sqlite3 $@ up
+
+generate: build/vet.db ## db/ from sql/
+	$(SQLC) generate
+
+verify: build/vet.db ## generated code and go.mod are current, the SQL is sound, the suites catch planted faults, fuzzing finds nothing
+	$(SQLC) diff
+	$(SQLC) vet
+	go mod tidy -diff
+	gofmt_out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$gofmt_out" || { echo "gofmt: $$gofmt_out"; exit 1; }
+	$(MAKE) faults
+	$(MAKE) fuzz
+
+faults: ## break the product on purpose: each suite must fail on the faults it is there to catch
+	go run ./internal/plantedrun
+
+FUZZTIME ?= 5s
+fuzz: ## each fuzz target for FUZZTIME=5s
+	@set -e; for pkg in $$(go list ./...); do \
+	  for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "$$pkg $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+	  done; done
+
+# The C program runs the statements of sql/ against the driver's own SQLite, with the driver's flags.
+SQLITE_DIR   = $(shell go list -m -f '{{.Dir}}' github.com/mattn/go-sqlite3)
+SQLITE_FLAGS = $(shell sed -n 's/^\#cgo CFLAGS: //p' "$(SQLITE_DIR)/sqlite3.go") -O2
+build/sqlite3.o: go.sum
+	@mkdir -p build && go mod download github.com/mattn/go-sqlite3
+	gcc $(SQLITE_FLAGS) -c -o $@ $(SQLITE_DIR)/sqlite3-binding.c
+build/limit: bench/limit/limit.c build/sqlite3.o
+	gcc $(SQLITE_FLAGS) -Wall -Wextra -I$(SQLITE_DIR) -o $@ $^ -lm -lpthread -ldl
+
+limit: build/limit ## what SQLite itself does with this schema, in C: the figures to compare with
+	rm -f build/limit.db*
+	build/limit sql/sqlite build/limit.db 100000 normal
+	build/limit sql/sqlite build/limit.db 20000 full
+
+BENCHTIME ?= 2s
+bench: limit ## the benchmarks of the queue, after the limit's
+	go test ./queue -run '^$$' -bench . -benchtime $(BENCHTIME)
+
+clean: ## remove what was built
+	rm -rf bin build
