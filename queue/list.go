@@ -179,59 +179,6 @@ func (q *Queue) show(ctx context.Context, what string, find func(*sqlite.Queries
 	return &rec, story, nil
 }
 
-// Peek returns the job that the next claim would take, also while the queue is paused, without taking it. ErrEmpty if
-// there is none.
-func (q *Queue) Peek(ctx context.Context) (*Record, error) {
-	var best *sqlite.Job
-	err := q.s.view(ctx, func(r *sqlite.Queries) error {
-		now := q.s.nowMillis()
-		rows, err := r.ListReady(ctx, sqlite.ListReadyParams{Queue: q.name, Priority: math.MaxInt64, N: 1})
-		if err != nil {
-			return err
-		}
-		if len(rows) > 0 {
-			best = &rows[0]
-		}
-		// What the claim would promote and reclaim first competes too.
-		due, err := r.PeekDue(ctx, sqlite.PeekDueParams{Queue: q.name, Now: now, N: stepRows})
-		if err != nil {
-			return err
-		}
-		expired, err := r.PeekExpired(ctx, sqlite.PeekExpiredParams{Queue: q.name, Now: now, N: stepRows})
-		if err != nil {
-			return err
-		}
-		id, priority, found := int64(0), int64(0), false
-		if best != nil {
-			id, priority, found = best.ID, best.Priority, true
-		}
-		for _, d := range due {
-			if !found || d.Priority > priority || d.Priority == priority && d.ID < id {
-				id, priority, found = d.ID, d.Priority, true
-			}
-		}
-		for _, e := range expired {
-			if !found || e.Priority > priority || e.Priority == priority && e.ID < id {
-				id, priority, found = e.ID, e.Priority, true
-			}
-		}
-		if !found || best != nil && best.ID == id {
-			return nil
-		}
-		row, err := r.Job(ctx, sqlite.JobParams{ID: id, Queue: q.name})
-		best = &row
-		return err
-	})
-	if err == nil && best == nil {
-		err = ErrEmpty
-	}
-	if err != nil {
-		return nil, q.fail("peek", err)
-	}
-	rec := record(*best)
-	return &rec, nil
-}
-
 func record(r sqlite.Job) Record {
 	rec := Record{
 		ID: r.ID, Queue: r.Queue, State: stateOf(r.Status, r.Delayed), JobID: deref(r.JobID), Pending: r.KeyScope == 1,

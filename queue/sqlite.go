@@ -63,7 +63,7 @@ type connector struct {
 
 func newConnector(path string, busy time.Duration, params string, pragmas []pragma) *connector {
 	// modeof gives the file, and the WAL files after it, the lock file's 0600 from the first byte.
-	dsn := "file:" + escapePath(path) + "?_mutex=no&modeof=" + url.QueryEscape(filepath.Join(filepath.Dir(path), lockFile)) +
+	dsn := "file:" + escapePath(path) + "?_mutex=no&modeof=" + escapePath(filepath.Join(filepath.Dir(path), lockFile)) +
 		fmt.Sprintf("&_busy_timeout=%d", busy.Milliseconds()) + params
 	want := append([]pragma{{"busy_timeout", fmt.Sprint(busy.Milliseconds())}}, pragmas...)
 	return &connector{dsn: dsn, driver: &sqlite3.SQLiteDriver{ConnectHook: func(c *sqlite3.SQLiteConn) error {
@@ -84,8 +84,11 @@ func newConnector(path string, busy time.Duration, params string, pragmas []prag
 func (c *connector) Connect(context.Context) (driver.Conn, error) { return c.driver.Open(c.dsn) }
 func (c *connector) Driver() driver.Driver                        { return c.driver }
 
-// escapePath makes a path safe inside a file: URI; it may hold '?', '#', '%' and spaces.
-func escapePath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
+// escapePath makes a path safe anywhere inside a file: URI: it may hold '?', '#', '%', '&', '+' and spaces.
+// (url.QueryEscape's '+' for a space is nothing that SQLite decodes.)
+func escapePath(path string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(url.QueryEscape(path), "+", "%20"), "%2F", "/")
+}
 
 func connPragma(c *sqlite3.SQLiteConn, name string) (string, error) {
 	rows, err := c.Query("PRAGMA "+name, nil)
