@@ -99,6 +99,7 @@ func (q *Queue) claim(ctx context.Context, n int) (jobs []*Job, err error) {
 
 func (q *Queue) claimIn(t *txn, n int) ([]*Job, error) {
 	ctx := context.Background()
+	t.look = true // the end of this lease may be what falls due next for those that wait
 	if n == 1 {
 		row, err := t.q.Claim(ctx, sqlite.ClaimParams{Now: t.now, Lease: millis(q.cfg.lease), Worker: q.s.worker, Queue: q.name})
 		if err == nil {

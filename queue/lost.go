@@ -43,9 +43,12 @@ func (q *Queue) lossCause(t *txn, id int64, receipt string) (LossCause, error) {
 		return LossForeign, nil
 	case number < row.Delivery:
 		return LossSuperseded, nil
-	case row.Status == statusFailed && reasonOf(row.Reason) == Cancelled:
+	}
+	// What ended this delivery, not what became of the job since.
+	switch deref(row.Outcome) {
+	case string(Cancelled):
 		return LossCancelled, nil
-	case deref(row.Outcome) == string(LeaseExpired):
+	case string(LeaseExpired):
 		return LossExpired, nil
 	}
 	return LossSettled, nil

@@ -5,8 +5,8 @@ package queue
 import (
 	"context"
 	"os"
+	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // The engine, broken in the way that LOCALQUEUE_FAULT names. A suite counts only once it has failed on the faults it is
@@ -21,7 +21,7 @@ var Faults = []string{
 	"clock-before-lock",     // a lease counts from before the wait for the lock
 	"swallowed-error",       // an operation's error inside a transaction is dropped
 	"counter-off-by-one",    // an ack counts twice
-	"silent-doorbell",       // waiting receivers and puts aren't rung
+	"silent-doorbell",       // a commit rings nobody; the poll finds its news later
 }
 
 var fault = os.Getenv("LOCALQUEUE_FAULT")
@@ -54,41 +54,47 @@ func (q *Queue) plantedReceipt(t *txn, id int64, receipt string) string {
 	return receipt
 }
 
-// plantedStaleReclaim stands for a sweep that reads its list first and acts on it later without the state test. The list
-// is of leases that end soon, so that their owners have time to settle in between.
+// plantedStaleReclaim stands for a sweep that reads its list first and acts on it later without looking at the jobs again.
+// The list is of all leases, each with its end; the next sweep ends those whose time has come, whatever their owners have
+// done meanwhile: settled, or extended.
 func (q *Queue) plantedStaleReclaim(t *txn) error {
 	if fault != "reclaim-without-state" {
 		return nil
 	}
-	stale := plantedStale.Swap(nil)
-	if stale != nil {
-		for _, id := range *stale {
-			_, err := t.s.w.conn.ExecContext(context.Background(),
-				"UPDATE messages SET status = 0, receipt = NULL, lease_until = NULL, updated_at = ?, available_at = ? WHERE id = ? AND queue = ?", t.now, t.now, id, q.name)
-			if err != nil {
-				return err
-			}
+	plantedStale.Lock()
+	defer plantedStale.Unlock()
+	ctx, list := context.Background(), plantedStale.lists
+	where := q.s.path + " " + q.name
+	for id, until := range list[where] {
+		if until > t.now {
+			continue
+		}
+		_, err := t.s.w.conn.ExecContext(ctx,
+			"UPDATE messages SET status = 0, receipt = NULL, lease_until = NULL, updated_at = ?, available_at = ? WHERE id = ? AND queue = ?", t.now, t.now, id, q.name)
+		if err != nil {
+			return err
 		}
 	}
-	rows, err := t.s.w.conn.QueryContext(context.Background(),
-		"SELECT id FROM messages WHERE queue = ? AND status = 1 AND lease_until <= ?", q.name, t.now+time.Minute.Milliseconds())
+	rows, err := t.s.w.conn.QueryContext(ctx, "SELECT id, lease_until FROM messages WHERE queue = ? AND status = 1 AND lease_until > ?", q.name, t.now)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = rows.Close() }()
-	var ids []int64
+	list[where] = map[int64]int64{}
 	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
+		var id, until int64
+		if err := rows.Scan(&id, &until); err != nil {
 			return err
 		}
-		ids = append(ids, id)
+		list[where][id] = until
 	}
-	plantedStale.Store(&ids)
 	return rows.Err()
 }
 
-var plantedStale atomic.Pointer[[]int64]
+var plantedStale = struct {
+	sync.Mutex
+	lists map[string]map[int64]int64 // by file and queue: job and the end of its lease
+}{lists: map[string]map[int64]int64{}}
 
 func (q *Queue) plantedAfterReclaim(t *txn, ids []int64) error {
 	if fault == "reclaim-uncounted" {

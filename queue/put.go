@@ -136,8 +136,8 @@ func (q *Queue) put(t *txn, spec *putSpec) (PutResult, error) {
 	}
 	if p.Delayed == 0 {
 		t.ring(forJobs, q.name, 1)
-	} else if q.s.bells.anyone() {
-		q.s.bells.look()
+	} else {
+		t.look = true
 	}
 	return PutResult{ID: id}, nil
 }
@@ -182,6 +182,9 @@ func (q *Queue) withRoom(ctx context.Context, wait bool, n int64, put func() err
 		var pending int64
 		if pending, err = q.s.read.Pending(context.Background(), q.name); err != nil {
 			return q.s.readError(ctx, err)
+		}
+		if err = q.s.file.check(); err != nil {
+			return err
 		}
 		if pending+n <= q.cfg.maxPending {
 			if err = put(); !errors.Is(err, ErrFull) {

@@ -183,9 +183,9 @@ func ensureSchema(ctx context.Context, path string, cfg *config) ([]Migration, e
 	db.SetMaxOpenConns(1)
 
 	if st, err := os.Stat(path); err == nil && st.Size() > 0 {
-		if f, err := identify(ctx, db, path); err != nil && !isBusy(err) {
-			return nil, err
-		} else if err == nil && f.wal && f.version == newestVersion(db) && !f.analyzed {
+		// An error counts only under the lock: another process may be in the middle of its first open, when the file looks
+		// like one of another program.
+		if f, err := identify(ctx, db, path); err == nil && f.wal && f.version == newestVersion(db) && !f.analyzed {
 			return nil, nil
 		}
 	}

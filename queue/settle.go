@@ -149,8 +149,8 @@ func (q *Queue) nack(t *txn, id int64, receipt string, s *settleSpec) error {
 func (q *Queue) returned(t *txn, delay int64) {
 	if delay == 0 {
 		t.ring(forJobs, q.name, 1)
-	} else if q.s.bells.anyone() {
-		q.s.bells.look()
+	} else {
+		t.look = true
 	}
 }
 
@@ -203,6 +203,7 @@ func (q *Queue) Extend(ctx context.Context, id int64, receipt string, d time.Dur
 		if err == nil && n == 0 {
 			err = q.whyLost(t, id, receipt)
 		}
+		t.look = true // it may end sooner now
 		return err
 	})
 	if err != nil {

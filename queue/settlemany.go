@@ -15,6 +15,9 @@ import (
 
 // AckMany acks many deliveries in one transaction, with one statement.
 func (q *Queue) AckMany(ctx context.Context, refs []Ref) (errs []error, err error) {
+	if repeated(refs) {
+		return q.each(ctx, "ack", unsynced, refs, nil, func(t *txn, r Ref) error { return q.ack(t, r.ID, r.Receipt) })
+	}
 	return q.settleMany(ctx, "ack", unsynced, refs, func(t *txn) error {
 		errs = make([]error, len(refs))
 		ids, receipts := lists(refs)
@@ -33,7 +36,6 @@ func (q *Queue) AckMany(ctx context.Context, refs []Ref) (errs []error, err erro
 					return errs[i]
 				}
 			}
-			delete(done, r.ID) // the same delivery twice in a batch is acked once
 		}
 		t.ring(forRoom, q.name, len(acked))
 		return q.plantedAfterAck(t)
@@ -101,23 +103,12 @@ func (q *Queue) Heartbeat(ctx context.Context, refs []Ref, d time.Duration) ([]B
 	}
 	beats := make([]Beat, len(refs))
 	err := q.settle(ctx, "heartbeat", unsynced, func(t *txn) error {
-		ids, receipts := lists(refs)
-		rows, err := t.q.Heartbeat(context.Background(), sqlite.HeartbeatParams{Until: t.now + millis(d), Ids: ids, Receipts: receipts, Queue: q.name, Now: t.now})
-		if err != nil {
-			return err
+		if !repeated(refs) {
+			return q.beat(t, refs, d, beats)
 		}
-		until := make(map[int64]int64, len(rows))
-		for _, r := range rows {
-			until[r.ID] = r.LeaseUntil
-		}
-		for i, r := range refs {
-			if end, ok := until[r.ID]; ok {
-				beats[i] = Beat{LeaseUntil: fromMillis(end)}
-				continue
-			}
-			beats[i].Err = q.whyLost(t, r.ID, r.Receipt)
-			if !errors.Is(beats[i].Err, ErrLeaseLost) {
-				return beats[i].Err
+		for i := range refs {
+			if err := q.beat(t, refs[i:i+1], d, beats[i:i+1]); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -128,26 +119,83 @@ func (q *Queue) Heartbeat(ctx context.Context, refs []Ref, d time.Duration) ([]B
 	return beats, nil
 }
 
+// beat renews leases of different jobs.
+func (q *Queue) beat(t *txn, refs []Ref, d time.Duration, beats []Beat) error {
+	ids, receipts := lists(refs)
+	rows, err := t.q.Heartbeat(context.Background(), sqlite.HeartbeatParams{Until: t.now + millis(d), Ids: ids, Receipts: receipts, Queue: q.name, Now: t.now})
+	if err != nil {
+		return err
+	}
+	until := make(map[int64]int64, len(rows))
+	for _, r := range rows {
+		until[r.ID] = r.LeaseUntil
+	}
+	for i, r := range refs {
+		if end, ok := until[r.ID]; ok {
+			beats[i] = Beat{LeaseUntil: fromMillis(end)}
+			continue
+		}
+		beats[i].Err = q.whyLost(t, r.ID, r.Receipt)
+		if !errors.Is(beats[i].Err, ErrLeaseLost) {
+			return beats[i].Err
+		}
+	}
+	return nil
+}
+
 // Held tells which deliveries still hold their job, whatever their lease's end, without the write lock: a cheap look
 // between heartbeats for jobs that were cancelled.
 func (q *Queue) Held(ctx context.Context, refs []Ref) ([]bool, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
+	held := make([]bool, len(refs))
+	if repeated(refs) {
+		for i := range refs {
+			if err := q.look(ctx, refs[i:i+1], held[i:i+1]); err != nil {
+				return nil, err
+			}
+		}
+		return held, nil
+	}
+	return held, q.look(ctx, refs, held)
+}
+
+// look is Held for different jobs.
+func (q *Queue) look(ctx context.Context, refs []Ref, held []bool) error {
 	ids, receipts := lists(refs)
 	rows, err := q.s.read.Held(ctx, sqlite.HeldParams{Ids: ids, Receipts: receipts, Queue: q.name})
 	if err != nil {
-		return nil, q.fail("look at leases", q.s.readError(ctx, err))
+		return q.fail("look at leases", q.s.readError(ctx, err))
 	}
 	found := make(map[int64]bool, len(rows))
 	for _, id := range rows {
 		found[id] = true
 	}
-	held := make([]bool, len(refs))
 	for i, r := range refs {
 		held[i] = found[r.ID]
 	}
-	return held, nil
+	return nil
+}
+
+// repeated tells whether a batch names a job twice, perhaps with the receipt of an earlier delivery: the statements for a
+// batch answer by id, which couldn't tell the two apart.
+func repeated(refs []Ref) bool {
+	rising := true
+	for i := 1; i < len(refs) && rising; i++ {
+		rising = refs[i].ID > refs[i-1].ID
+	}
+	if rising {
+		return false
+	}
+	seen := make(map[int64]bool, len(refs))
+	for _, r := range refs {
+		if seen[r.ID] {
+			return true
+		}
+		seen[r.ID] = true
+	}
+	return false
 }
 
 // lists renders deliveries as the two JSON arrays of the batch statements: the ids, and each id with its receipt.

@@ -53,7 +53,12 @@ func Open(dir string, opts ...Option) (*Store, error) {
 	if err := s.file.remember(path); err != nil {
 		return nil, storeError(path, err)
 	}
-	if s.w, err = openWriter(ctx, path); err != nil {
+	// The writer doesn't wait for locks by itself, and another process may be recovering or removing the WAL.
+	err = retryBusy(ctx, cfg.busy, func() (err error) {
+		s.w, err = openWriter(ctx, path)
+		return err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, storeError(path, err))
 	}
 	s.reader = sql.OpenDB(newConnector(path, cfg.busy, "&mode=rw&_stmt_cache_size=64", readerPragmas()))
@@ -189,6 +194,11 @@ func (s *Store) readError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if _, ok := driverCode(err); ok {
+		if gone := s.file.checkNow(); gone != nil {
+			return gone
+		}
+	}
 	return storeError(s.path, err)
 }
 
@@ -213,11 +223,21 @@ func (f *fileWatch) remember(path string) (err error) {
 func (f *fileWatch) check() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := time.Now()
-	if now.Sub(f.last) < fileWatchEvery {
+	if time.Since(f.last) < fileWatchEvery {
 		return f.err
 	}
-	f.last = now
+	return f.look()
+}
+
+// checkNow is check after an error, which a file that is gone would explain.
+func (f *fileWatch) checkNow() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.look()
+}
+
+func (f *fileWatch) look() error {
+	f.last = time.Now()
 	st, err := os.Stat(f.path)
 	switch {
 	case err != nil:

@@ -139,6 +139,11 @@ func (q *Queue) in(ctx context.Context, op string, tx DBTX, fn func(*txn) error)
 	if !same {
 		return q.fail(op, fmt.Errorf("%w: this queue is in %s", ErrForeignTx, q.s.path))
 	}
+	select {
+	case <-q.s.closing:
+		return q.fail(op, ErrClosed)
+	default:
+	}
 	t := &txn{s: q.s, q: sqlite.New(tx), now: q.s.nowMillis()} // its rings come too early: the watcher sees the commit
 	return q.fail(op, storeError(q.s.path, fn(t)))
 }

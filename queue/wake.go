@@ -114,7 +114,7 @@ func (b *bells) leave(w *waiter, served bool) {
 // ring wakes the first n that aren't rung yet. With passOn each wakes the next once it got what it waited for: for news
 // whose size isn't known.
 func (b *bells) ring(key bellKey, n int, passOn bool) {
-	if !b.anyone() || plantedSilence() {
+	if !b.anyone() {
 		return
 	}
 	b.mu.Lock()
@@ -177,20 +177,21 @@ func (b *bells) watch() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		if !b.anyone() {
+		wait := b.s.cfg.poll
+		if due > 0 {
+			wait = min(wait, max(time.Duration(due-b.s.nowMillis())*time.Millisecond, 0))
+		}
+		asked := false
+		if !b.anyone() { // until somebody waits, there is nothing to look for; what was due then is old by now
 			select {
 			case <-b.quit:
 				return
 			case <-b.changed:
 				version.forget()
+				asked, wait = true, 0
 			}
 		}
-		wait := b.s.cfg.poll
-		if due > 0 {
-			wait = min(wait, max(time.Duration(due-b.s.nowMillis())*time.Millisecond, 0))
-		}
 		timer.Reset(wait)
-		asked := false
 		select {
 		case <-b.quit:
 			return
@@ -233,7 +234,8 @@ func (b *bells) runOnce(ctx context.Context) (next int64) {
 				next = at
 			}
 		}
-		if claimable(o.Ready, o.NextDue, o.NextLeaseEnd, o.Paused, now) {
+		// A receiver that waits on a file that is gone would wait for ever; woken, it finds that out.
+		if claimable(o.Ready, o.NextDue, o.NextLeaseEnd, o.Paused, now) || b.s.file.check() != nil {
 			b.ring(k, 1, true)
 		}
 	}

@@ -88,6 +88,7 @@ type txn struct {
 	now   int64 // Unix milliseconds, read under the write lock
 	rings []ring
 	buf   [2]ring
+	look  bool // the next thing to fall due may be another: the watcher must look, after the commit as the rings
 }
 
 // ring wakes n waiters once the transaction is in the file.
@@ -120,9 +121,12 @@ func (s *Store) write(ctx context.Context, sync syncing, op func(*txn) error) er
 	t := &txn{s: s, q: s.w.q}
 	t.rings = t.buf[:0]
 	err := s.transact(ctx, start, sync, t, op)
-	if err == nil {
+	if err == nil && !plantedSilence() {
 		for _, r := range t.rings {
 			s.bells.ring(r.key, r.n, false)
+		}
+		if t.look && s.bells.anyone() {
+			s.bells.look()
 		}
 	}
 	return err
@@ -167,7 +171,8 @@ func (s *Store) transact(ctx context.Context, start time.Time, sync syncing, t *
 		return err
 	}
 	if w.lost {
-		if err := w.connect(context.Background()); err != nil {
+		err := retryBusy(ctx, s.cfg.busy-time.Since(start), func() error { return w.connect(context.Background()) })
+		if err != nil {
 			return storeError(s.path, err)
 		}
 		t.q = w.q

@@ -1,0 +1,52 @@
+package main
+
+// suite is a group of tests in one package's test binary.
+type suite struct {
+	name string
+	pkg  string // the package, as a directory below the module
+	run  string // -test.run
+	args []string
+	env  []string
+}
+
+// suites are run without a fault first, and must pass then.
+var suites = []suite{
+	{name: "conformance", pkg: "queue", run: "^TestConformance$/^one_Store$"},
+	{name: "model", pkg: "queue", run: "^TestModel", args: []string{"-rapid.nofailfile", "-rapid.shrinktime=1s"}},
+	{name: "history", pkg: "queue", run: "^TestHistory", env: []string{"LOCALQUEUE_HISTORY_TIME=1500ms"}},
+}
+
+// pair demands that a suite fails on a fault.
+type pair struct {
+	suite string
+	fault string
+	run   string // narrower than the suite's: the tests of the rules that the fault breaks; "" is the whole suite
+}
+
+var pairs = []pair{
+	{"conformance", "answer-before-commit", rules("Rule0")},
+	{"conformance", "ack-without-receipt", rules("Rule20")},
+	{"conformance", "reclaim-uncounted", rules("Rule1[67]")},
+	{"conformance", "clock-before-lock", rules("Rule13")},
+	{"conformance", "swallowed-error", rules("Rule2[01]")},
+	{"conformance", "counter-off-by-one", rules("Rule2")},
+	{"conformance", "silent-doorbell", rules("(Rule15_GetWakesOnAPut|Rule10_AWaitingPutWakesOnAnAck)$")},
+
+	{"model", "answer-before-commit", ""},
+	{"model", "ack-without-receipt", ""},
+	{"model", "reclaim-uncounted", ""},
+	{"model", "reclaim-without-state", ""},
+	{"model", "swallowed-error", ""},
+	{"model", "counter-off-by-one", ""},
+
+	{"history", "answer-before-commit", ""},
+	{"history", "ack-without-receipt", ""},
+	{"history", "reclaim-uncounted", ""},
+	{"history", "reclaim-without-state", ""},
+	{"history", "clock-before-lock", ""},
+	{"history", "swallowed-error", ""},
+	{"history", "counter-off-by-one", ""},
+}
+
+// rules narrows the conformance suite to the cases whose names begin so.
+func rules(prefix string) string { return "^TestConformance$/^one_Store$/^" + prefix }
