@@ -1,0 +1,204 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/localqueue/localqueue/cmd/localqueue/internal/safe"
+	"github.com/localqueue/localqueue/queue"
+)
+
+type statsDoc struct {
+	Queue       string  `json:"queue"`
+	Ready       int64   `json:"ready"`   // with the delayed ones
+	Delayed     int64   `json:"delayed"` // not due yet
+	Processing  int64   `json:"processing"`
+	Expired     int64   `json:"expired"` // of those processing
+	Acked       int64   `json:"acked"`
+	Failed      int64   `json:"failed"`
+	OldestAge   string  `json:"oldest_age"` // of the jobs that are due; 0s if none is
+	OldestAgeMS int64   `json:"oldest_age_ms"`
+	Paused      bool    `json:"paused"`
+	KeepAcked   *string `json:"keep_acked"` // null: until purged
+}
+
+func newStatsDoc(s queue.Stats) statsDoc {
+	doc := statsDoc{Queue: s.Queue, Ready: s.Ready, Delayed: s.Delayed, Processing: s.Processing, Expired: s.Expired, Acked: s.Acked, Failed: s.Failed,
+		OldestAge: s.OldestAge.String(), OldestAgeMS: s.OldestAge.Milliseconds(), Paused: s.Paused}
+	if s.KeepAcked != nil {
+		keep := s.KeepAcked.String()
+		doc.KeepAcked = &keep
+	}
+	return doc
+}
+
+func statsCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "stats",
+		Short: "Count the queue's jobs by state",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.existing(func(q *queue.Queue) error {
+				s, err := q.Stats(cmd.Context())
+				if err != nil {
+					return err
+				}
+				doc := newStatsDoc(s)
+				if a.json {
+					return a.printJSON(doc)
+				}
+				keep := "until purged"
+				if doc.KeepAcked != nil {
+					keep = *doc.KeepAcked
+				}
+				return a.table(func(row func(...any)) {
+					row("queue", safe.Line(doc.Queue))
+					row("ready", doc.Ready)
+					row("delayed", doc.Delayed)
+					row("processing", doc.Processing)
+					row("expired", doc.Expired)
+					row("acked", doc.Acked)
+					row("failed", doc.Failed)
+					row("oldest", doc.OldestAge)
+					row("paused", doc.Paused)
+					row("keep acked", keep)
+				})
+			})
+		},
+	}
+}
+
+func queuesCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "queues",
+		Short: "Count the jobs of every queue",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.existing(func(q *queue.Queue) error {
+				all, err := q.Store().Queues(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if a.json {
+					for _, s := range all {
+						if err := a.printJSON(newStatsDoc(s)); err != nil {
+							return err
+						}
+					}
+					return nil
+				}
+				return a.table(func(row func(...any)) {
+					row("QUEUE", "READY", "DELAYED", "PROCESSING", "EXPIRED", "ACKED", "FAILED", "OLDEST", "")
+					for _, s := range all {
+						paused := ""
+						if s.Paused {
+							paused = "paused"
+						}
+						row(safe.Line(s.Queue), s.Ready, s.Delayed, s.Processing, s.Expired, s.Acked, s.Failed, s.OldestAge.Round(time.Millisecond), paused)
+					}
+				})
+			})
+		},
+	}
+}
+
+func showCmd(a *app) *cobra.Command {
+	var key string
+	cmd := &cobra.Command{
+		Use:   "show ID|--job-id K",
+		Short: "Show a job in whatever state",
+		Long: `Show a job in whatever state. On a terminal: what is known of it, its failed deliveries, and its payload, safe to look
+at. To a pipe or file: the payload, byte for byte. With --json: everything.`,
+		Args: atMostOneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			which, err := whichJob(cmd, args, key)
+			if err != nil {
+				return err
+			}
+			return a.existing(func(q *queue.Queue) error {
+				rec, history, err := which.find(cmd.Context(), q)
+				if err != nil {
+					return err
+				}
+				return a.printRecord(rec, newHistory(history))
+			})
+		},
+	}
+	cmd.Flags().StringVar(&key, "job-id", "", "the job's `key`, instead of its id")
+	return cmd
+}
+
+func peekCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "peek",
+		Short: "Show the job that would be claimed next",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.existing(func(q *queue.Queue) error {
+				rec, err := q.Peek(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return a.printRecord(rec, nil)
+			})
+		},
+	}
+}
+
+// printRecord shows one job: with --json all of it, to a pipe its bytes, to a terminal what a person wants to know.
+func (a *app) printRecord(r *queue.Record, history []deliveryDoc) error {
+	doc := newRecordDoc(r)
+	doc.History = history
+	switch {
+	case a.json:
+		return a.printJSON(doc)
+	case !a.outTerminal:
+		return a.printPayload(r.Payload, false)
+	}
+	err := a.table(func(row func(...any)) {
+		state := string(doc.State)
+		if doc.Reason != nil {
+			state += " (" + *doc.Reason + ")"
+		}
+		row("id", doc.ID)
+		row("queue", safe.Line(doc.Queue))
+		row("state", safe.Line(state))
+		row("attempts", fmt.Sprintf("%d of %d", doc.Attempts, doc.MaxAttempts))
+		row("deliveries", doc.Delivery)
+		row("priority", doc.Priority)
+		for _, f := range []struct {
+			name  string
+			value *string
+		}{
+			{"job_id", doc.JobID}, {"available", doc.AvailableAt}, {"lease until", doc.LeaseUntil}, {"receipt", doc.Receipt}, {"claimed", doc.ClaimedAt},
+			{"claimed by", doc.ClaimedBy}, {"created", doc.CreatedAt}, {"updated", doc.UpdatedAt}, {"error", doc.LastError},
+		} {
+			if f.value != nil {
+				row(f.name, safe.Line(*f.value))
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(doc.Headers)) {
+			row("header", safe.Line(name+"="+doc.Headers[name]))
+		}
+		for _, d := range history {
+			text := fmt.Sprintf("%d (attempt %d) %s", d.Delivery, d.Attempt, d.Outcome)
+			for _, part := range []*string{d.End, d.Worker, d.Error} {
+				if part != nil {
+					text += " " + *part
+				}
+			}
+			row("delivery", safe.Line(text))
+		}
+		row("payload", fmt.Sprintf("%d bytes", len(r.Payload)))
+	})
+	if err != nil {
+		return err
+	}
+	return a.printPayload(r.Payload, true)
+}
