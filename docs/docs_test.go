@@ -53,7 +53,7 @@ func TestEveryVerbIsDocumented(t *testing.T) {
 	}
 	doc := read(t, "cli.md")
 	for _, v := range verbs {
-		if v[1] != "help" && !regexp.MustCompile(`\b` + v[1] + `\b`).MatchString(doc) {
+		if v[1] != "help" && !regexp.MustCompile(`\b`+v[1]+`\b`).MatchString(doc) {
 			t.Errorf("docs/cli.md doesn't mention %s", v[1])
 		}
 	}

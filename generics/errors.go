@@ -61,8 +61,8 @@ func Permanent(err error) error {
 	return &permanentError{err}
 }
 
-// Snooze, returned by a handler, gives the job back for d without using up the attempt, even the last one. A negative
-// d counts as 0.
+// Snooze gives the job back for d, when a handler returns it, without using up the attempt, even the last one. A
+// negative d counts as 0.
 func Snooze(d time.Duration) error { return &snoozeError{clampDelay(d)} }
 
 // RetryAfter sets the delay before the next delivery in place of the Worker's Backoff. A negative d counts as 0.

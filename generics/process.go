@@ -57,7 +57,7 @@ func (r *run) judge(ctx context.Context, h *hold, err error) verdict {
 	if err == nil {
 		return verdict{act: ack, outcome: Acked}
 	}
-	if bad, ok := err.(undecodable); ok {
+	if bad, ok := err.(undecodable); ok { //nolint:errorlint // a handler may return one wrapped: that isn't the Worker's
 		return verdict{act: fail, outcome: Failed, err: bad.error, text: invalidPayload(bad.error).Error(), reason: queue.InvalidPayload}
 	}
 	var permanent *permanentError

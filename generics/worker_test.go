@@ -152,7 +152,7 @@ func TestPanicsUseUpDeliveriesAndLeaveTheSlotAlive(t *testing.T) {
 		case "panic":
 			panic("hull breach")
 		case "nil":
-			panic(nil) //nolint:govet // that is the case
+			panic(nil)
 		case "goexit":
 			runtime.Goexit()
 		case "error":

@@ -32,9 +32,9 @@ func dump(t *testing.T, db *sql.DB, from string, columns ...string) []string {
 	return lines
 }
 
-func columns(t *testing.T, db *sql.DB, table string) []string {
+func columns(t *testing.T, db *sql.DB) []string {
 	t.Helper()
-	names := dump(t, db, "pragma_table_info('"+table+"') ORDER BY cid", "name")
+	names := dump(t, db, "pragma_table_info('messages') ORDER BY cid", "name")
 	for i, name := range names {
 		names[i] = strings.Trim(name, "'")
 	}
@@ -114,7 +114,7 @@ func TestEveryJobOfAnOriginalFileIsAdopted(t *testing.T) {
 	for version, reasons := range versions {
 		t.Run(version, func(t *testing.T) {
 			db, _ := original(t, version)
-			before := columns(t, db, "messages")
+			before := columns(t, db)
 			jobs := dump(t, db, "messages ORDER BY id", before...)
 			up(t, db)
 			equal(t, "the original's columns", jobs, dump(t, db, "messages ORDER BY id", before...))
@@ -140,11 +140,11 @@ func TestAnOriginalFileComesBackAsItWas(t *testing.T) {
 	for version := range versions {
 		t.Run(version, func(t *testing.T) {
 			db, _ := original(t, version)
-			cols := columns(t, db, "messages")
+			cols := columns(t, db)
 			jobs, objects := dump(t, db, "messages ORDER BY id", cols...), schema(t, db)
 			up(t, db)
 			down(t, db)
-			equal(t, "columns", cols, columns(t, db, "messages"))
+			equal(t, "columns", cols, columns(t, db))
 			equal(t, "schema", objects, schema(t, db))
 			equal(t, "jobs", jobs, dump(t, db, "messages ORDER BY id", cols...))
 			equal(t, "the mark of our files", []string{"0"}, dump(t, db, "pragma_application_id", "application_id"))
@@ -199,7 +199,7 @@ INSERT INTO deliveries (message_id, delivery, attempt, started_at, ended_at, out
 
 	down(t, db)
 	equal(t, "the original's columns only", []string{"id", "queue", "payload", "status", "attempts", "max_attempts", "available_at", "lease_until", "receipt",
-		"last_error", "job_id", "created_at", "updated_at"}, columns(t, db, "messages"))
+		"last_error", "job_id", "created_at", "updated_at"}, columns(t, db))
 	equal(t, "tables", []string{"'messages'"}, dump(t, db, "sqlite_schema WHERE type IN ('table', 'view', 'trigger') AND name NOT LIKE 'goose%' AND name NOT LIKE 'sqlite%'", "name"))
 	equal(t, "jobs, their bytes inline", jobs, dump(t, db, "messages ORDER BY id", read...))
 	equal(t, "keys; those that finished jobs had given up are gone", []string{"'a'", "'b'", "NULL", "NULL", "NULL", "'c'"},
