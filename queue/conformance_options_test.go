@@ -64,6 +64,12 @@ var optionCases = []conformanceCase{
 		w.advance(time.Millisecond)
 		w.mustGet()
 	}},
+	{name: "Rule07_AJobIsNeverDueBeforeItsInstant", run: func(t *testing.T, w *world) {
+		w.mustPut("x", due(start.Add(time.Microsecond)))
+		w.mustBeEmpty()
+		w.advance(time.Millisecond)
+		w.mustGet()
+	}},
 	{name: "Rule07_DelaysAreFrom0To100Years", run: func(t *testing.T, w *world) {
 		for _, o := range []jobOpt{delayed(-time.Nanosecond), delayed(century + 1), due(start.Add(century + time.Millisecond)), due(start.AddDate(500, 0, 0))} {
 			w.is(second(w.put("x", o)), queue.ErrInvalid)

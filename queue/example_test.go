@@ -2,10 +2,12 @@ package queue_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/localqueue/localqueue/queue"
@@ -274,6 +276,29 @@ func ExampleStore_Tx() {
 	check(err)
 	fmt.Println(string(job.Payload))
 	// Output: order 1
+}
+
+// The effect of a job on the same file, in a transaction that the caller opened, and its ack commit together: exactly once.
+func ExampleJob_AckTx() {
+	store, done := exampleStore()
+	defer done()
+	_, err := store.Default().Put(ctx, []byte("3"))
+	check(err)
+	job, err := store.Default().Get(ctx)
+	check(err)
+
+	db, err := sql.Open("sqlite3", "file:"+filepath.Join(store.Dir(), "localqueue.db")+"?_txlock=immediate&_busy_timeout=10000")
+	check(err)
+	defer func() { _ = db.Close() }()
+	tx, err := db.BeginTx(ctx, nil)
+	check(err)
+	_, err = tx.ExecContext(ctx, "CREATE TABLE sums AS SELECT CAST(? AS INTEGER) AS n", string(job.Payload))
+	check(err)
+	check(job.AckTx(ctx, tx))
+	check(tx.Commit())
+
+	fmt.Println(errors.Is(job.Ack(ctx), queue.ErrLeaseLost)) // it is settled
+	// Output: true
 }
 
 // A lease that was lost tells why, and the job's new owner isn't disturbed.

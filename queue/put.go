@@ -52,6 +52,12 @@ func (q *Queue) CheckPut(payload []byte, opts ...PutOption) error {
 	return q.fail("put", err)
 }
 
+// CheckOptions tells whether these options make sense together, before there is a Store to put into. The error matches
+// ErrInvalid.
+func CheckOptions(opts ...PutOption) error {
+	return new(putSpec).apply(opts, time.Now())
+}
+
 func (q *Queue) putOne(ctx context.Context, wait bool, payload []byte, opts []PutOption) (PutResult, error) {
 	spec, err := q.spec(payload, opts)
 	if err != nil {
@@ -68,27 +74,31 @@ func (q *Queue) putOne(ctx context.Context, wait bool, payload []byte, opts []Pu
 }
 
 func (q *Queue) spec(payload []byte, opts []PutOption) (*putSpec, error) {
-	s := &putSpec{payload: payload, maxRetries: q.cfg.maxRetries}
-	if payload == nil {
-		s.payload = []byte{}
-	}
-	for _, o := range opts {
-		if err := o.applyPut(s); err != nil {
-			return nil, err
-		}
+	s := &putSpec{payload: notNil(payload), maxRetries: q.cfg.maxRetries}
+	if err := s.apply(opts, q.s.Now()); err != nil {
+		return nil, err
 	}
 	if len(payload) > q.cfg.maxPayload {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d (WithMaxPayload)", ErrPayloadTooLarge, len(payload), q.cfg.maxPayload)
 	}
+	return s, nil
+}
+
+// apply takes up the options and checks them together.
+func (s *putSpec) apply(opts []PutOption, now time.Time) (err error) {
+	for _, o := range opts {
+		if err := o.applyPut(s); err != nil {
+			return err
+		}
+	}
 	if s.pendingKey && s.key == nil {
-		return nil, invalid("UniqueWhilePending needs a JobID")
+		return invalid("UniqueWhilePending needs a JobID")
 	}
-	if s.at != nil && s.at.After(q.s.Now().Add(maxDelay)) {
-		return nil, invalid("At(%v): at most 100 years ahead", s.at)
+	if s.at != nil && s.at.After(now.Add(maxDelay)) {
+		return invalid("At(%v): at most 100 years ahead", s.at)
 	}
-	var err error
 	s.headersJSON, err = encodeHeaders(s.headers)
-	return s, err
+	return err
 }
 
 // put stores one job in a transaction.
@@ -103,7 +113,7 @@ func (q *Queue) put(t *txn, spec *putSpec) (PutResult, error) {
 		JobID: spec.key, Now: t.now, Priority: int64(spec.priority), Headers: spec.headersJSON,
 	}
 	if spec.at != nil {
-		p.AvailableAt = max(t.now, spec.at.UnixMilli())
+		p.AvailableAt = max(t.now, spec.at.Add(time.Millisecond-1).UnixMilli()) // up, as millis: never before its instant
 	}
 	if p.AvailableAt > t.now {
 		p.Delayed = 1

@@ -51,6 +51,11 @@ func MigrateStatus(ctx context.Context, dir string, opts ...Option) ([]Migration
 	}
 	db := sql.OpenDB(newConnector(path, cfg.busy, "&mode=rw", readerPragmas()))
 	defer func() { _ = db.Close() }()
+	unlock, err := lockSchema(ctx, path, cfg.busy) // another process may be in the middle of its first open
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	f, err := identify(ctx, db, path)
 	if err != nil {
 		return nil, err
@@ -59,9 +64,20 @@ func MigrateStatus(ctx context.Context, dir string, opts ...Option) ([]Migration
 	if err != nil {
 		return nil, err
 	}
+	applied := map[int64]time.Time{}
+	if f.version > 0 {
+		rows, err := sqlite.New(db).AppliedMigrations(ctx)
+		if err != nil {
+			return nil, storeError(path, err)
+		}
+		for _, r := range rows {
+			applied[r.VersionID] = deref(r.Tstamp)
+		}
+	}
 	out := make([]Migration, len(all))
 	for i, s := range all {
-		out[i] = Migration{Version: s.Version, Name: filepath.Base(s.Path), Applied: s.Version <= f.version}
+		at, ok := applied[s.Version]
+		out[i] = Migration{Version: s.Version, Name: filepath.Base(s.Path), Applied: ok, AppliedAt: at}
 	}
 	return out, nil
 }
@@ -189,16 +205,11 @@ func ensureSchema(ctx context.Context, path string, cfg *config) ([]Migration, e
 			return nil, nil
 		}
 	}
-	lock := flock.New(filepath.Join(filepath.Dir(path), lockFile), flock.SetPermissions(0o600))
-	wait, cancel := context.WithTimeout(ctx, cfg.busy+time.Millisecond)
-	defer cancel()
-	if _, err := lock.TryLockContext(wait, 5*time.Millisecond); err != nil {
-		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			return nil, fmt.Errorf("%w: another process has been opening %s for %v", ErrBusy, path, cfg.busy)
-		}
+	unlock, err := lockSchema(ctx, path, cfg.busy)
+	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = lock.Unlock() }()
+	defer unlock()
 
 	f, err := identify(ctx, db, path)
 	if err != nil {
@@ -230,6 +241,20 @@ func ensureSchema(ctx context.Context, path string, cfg *config) ([]Migration, e
 		applied[i] = Migration{Version: r.Source.Version, Name: filepath.Base(r.Source.Path), Applied: true, AppliedAt: time.Now()}
 	}
 	return applied, nil
+}
+
+// lockSchema takes the turn to look at a file's schema and change it, among all processes.
+func lockSchema(ctx context.Context, path string, busy time.Duration) (unlock func(), err error) {
+	lock := flock.New(filepath.Join(filepath.Dir(path), lockFile), flock.SetPermissions(0o600))
+	wait, cancel := context.WithTimeout(ctx, busy+time.Millisecond)
+	defer cancel()
+	if _, err := lock.TryLockContext(wait, 5*time.Millisecond); err != nil {
+		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			return nil, fmt.Errorf("%w: another process has been opening %s for %v", ErrBusy, path, busy)
+		}
+		return nil, err
+	}
+	return func() { _ = lock.Unlock() }, nil
 }
 
 // setUpFile gives a new file its page size, and any file the WAL. Both need a file that nobody else is writing.

@@ -20,9 +20,13 @@ type DBTX interface {
 
 // Tx is a transaction on the Store's own writer. It is valid until the function it was given to returns.
 type Tx struct {
-	t    *txn
-	conn *sql.Conn
+	t     *txn
+	conn  *sql.Conn
+	ended bool
 }
+
+// errTxEnded is the answer of a Tx that was kept: its connection is somebody else's turn by now.
+var errTxEnded = fmt.Errorf("%w: the function that this Tx was given to has returned", ErrInvalid)
 
 // Tx runs fn in one transaction on the Store's writer, in the order of its other writes: statements of the caller's own,
 // and PutTx, AckTx and their like. It commits when fn returns nil, and receivers are woken after that; an error or a
@@ -34,7 +38,9 @@ func (s *Store) Tx(ctx context.Context, fn func(tx *Tx) error) error {
 	return s.write(ctx, synced, func(t *txn) error {
 		s.w.callersTx.Store(true)
 		defer s.w.callersTx.Store(false)
-		if err := fn(&Tx{t: t, conn: s.w.conn}); err != nil {
+		tx := &Tx{t: t, conn: s.w.conn}
+		defer func() { tx.ended = true }()
+		if err := fn(tx); err != nil {
 			return err
 		}
 		if !inTransaction(s.w.conn) {
@@ -46,21 +52,35 @@ func (s *Store) Tx(ctx context.Context, fn func(tx *Tx) error) error {
 
 // ExecContext runs a statement of the caller's.
 func (tx *Tx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if tx.ended {
+		return nil, errTxEnded
+	}
 	return tx.conn.ExecContext(context.WithoutCancel(ctx), query, args...)
 }
 
 // PrepareContext prepares a statement of the caller's. Close it before the transaction ends.
 func (tx *Tx) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
+	if tx.ended {
+		return nil, errTxEnded
+	}
 	return tx.conn.PrepareContext(context.WithoutCancel(ctx), query)
 }
 
 // QueryContext runs a query of the caller's. Close the rows before the next statement.
 func (tx *Tx) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if tx.ended {
+		return nil, errTxEnded
+	}
 	return tx.conn.QueryContext(context.WithoutCancel(ctx), query, args...)
 }
 
 // QueryRowContext runs a query of the caller's for one row.
 func (tx *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	if tx.ended { // a Row carries an error only if its query gives it one
+		ended, cancel := context.WithCancelCause(ctx)
+		cancel(errTxEnded)
+		return tx.conn.QueryRowContext(ended, query, args...)
+	}
 	return tx.conn.QueryRowContext(context.WithoutCancel(ctx), query, args...)
 }
 
@@ -127,6 +147,9 @@ func (q *Queue) ReleaseTx(ctx context.Context, tx DBTX, id int64, receipt string
 // in runs an operation in a transaction that was handed in.
 func (q *Queue) in(ctx context.Context, op string, tx DBTX, fn func(*txn) error) error {
 	if own, ok := tx.(*Tx); ok {
+		if own.ended {
+			return q.fail(op, errTxEnded)
+		}
 		if own.t.s != q.s {
 			return q.fail(op, fmt.Errorf("%w: it belongs to another Store", ErrForeignTx))
 		}

@@ -113,7 +113,7 @@ func (f *putFlags) options(cmd *cobra.Command, args []string) ([]queue.PutOption
 		}
 		opts = append(opts, queue.Header(name, value))
 	}
-	return opts, nil
+	return opts, queue.CheckOptions(opts...)
 }
 
 func (f *putFlags) checkSource(given func(string) bool, args []string) error {

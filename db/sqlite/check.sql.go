@@ -108,10 +108,11 @@ SELECT id, queue, CAST(CASE
     WHEN status = 1 AND lease_until IS NULL THEN 'is leased without an end'
     WHEN status <> 1 AND receipt IS NOT NULL THEN 'has a receipt but is not leased'
     WHEN status = 1 AND attempts > max_attempts THEN 'has ' || attempts || ' attempts of at most ' || max_attempts
+    WHEN status = 0 AND attempts >= max_attempts THEN 'is ready after ' || attempts || ' attempts of at most ' || max_attempts
     ELSE 'has fewer deliveries (' || delivery || ') than attempts (' || attempts || ')' END AS TEXT) AS finding
 FROM messages
 WHERE status NOT IN (0, 1, 2, 3) OR (status = 1 AND (receipt IS NULL OR lease_until IS NULL OR attempts > max_attempts))
-   OR (status <> 1 AND receipt IS NOT NULL) OR delivery < attempts
+   OR (status <> 1 AND receipt IS NOT NULL) OR (status = 0 AND attempts >= max_attempts) OR delivery < attempts
 ORDER BY id LIMIT CAST(?1 AS INTEGER)
 `
 

@@ -30,6 +30,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.ackManyStmt, err = db.PrepareContext(ctx, ackMany); err != nil {
 		return nil, fmt.Errorf("error preparing query AckMany: %w", err)
 	}
+	if q.appliedMigrationsStmt, err = db.PrepareContext(ctx, appliedMigrations); err != nil {
+		return nil, fmt.Errorf("error preparing query AppliedMigrations: %w", err)
+	}
 	if q.cancelStmt, err = db.PrepareContext(ctx, cancel); err != nil {
 		return nil, fmt.Errorf("error preparing query Cancel: %w", err)
 	}
@@ -205,6 +208,11 @@ func (q *Queries) Close() error {
 	if q.ackManyStmt != nil {
 		if cerr := q.ackManyStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing ackManyStmt: %w", cerr)
+		}
+	}
+	if q.appliedMigrationsStmt != nil {
+		if cerr := q.appliedMigrationsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing appliedMigrationsStmt: %w", cerr)
 		}
 	}
 	if q.cancelStmt != nil {
@@ -514,125 +522,127 @@ func (q *Queries) queryRow(ctx context.Context, stmt *sql.Stmt, query string, ar
 }
 
 type Queries struct {
-	db                   DBTX
-	tx                   *sql.Tx
-	ackStmt              *sql.Stmt
-	ackManyStmt          *sql.Stmt
-	cancelStmt           *sql.Stmt
-	claimStmt            *sql.Stmt
-	claimManyStmt        *sql.Stmt
-	countStatesStmt      *sql.Stmt
-	countersStmt         *sql.Stmt
-	deleteStmt           *sql.Stmt
-	deleteManyStmt       *sql.Stmt
-	extendStmt           *sql.Stmt
-	failStmt             *sql.Stmt
-	failedIDsStmt        *sql.Stmt
-	findKeyStmt          *sql.Stmt
-	forgetStatisticsStmt *sql.Stmt
-	heartbeatStmt        *sql.Stmt
-	heldStmt             *sql.Stmt
-	historyStmt          *sql.Stmt
-	impossibleJobsStmt   *sql.Stmt
-	jobStmt              *sql.Stmt
-	jobByKeyStmt         *sql.Stmt
-	lastIDStmt           *sql.Stmt
-	listAckedStmt        *sql.Stmt
-	listDelayedStmt      *sql.Stmt
-	listFailedStmt       *sql.Stmt
-	listLeasedStmt       *sql.Stmt
-	listReadyStmt        *sql.Stmt
-	mendEndlessStmt      *sql.Stmt
-	nackStmt             *sql.Stmt
-	oldestDueStmt        *sql.Stmt
-	orphansStmt          *sql.Stmt
-	outlookStmt          *sql.Stmt
-	peekDueStmt          *sql.Stmt
-	peekExpiredStmt      *sql.Stmt
-	pendingStmt          *sql.Stmt
-	promoteDueStmt       *sql.Stmt
-	purgeAckedStmt       *sql.Stmt
-	purgeFailedStmt      *sql.Stmt
-	putStmt              *sql.Stmt
-	putManyStmt          *sql.Stmt
-	putPayloadStmt       *sql.Stmt
-	queuesStmt           *sql.Stmt
-	reclaimExpiredStmt   *sql.Stmt
-	recordCancelledStmt  *sql.Stmt
-	recordDeliveryStmt   *sql.Stmt
-	recordExpiredStmt    *sql.Stmt
-	releaseStmt          *sql.Stmt
-	retryFailedStmt      *sql.Stmt
-	retryManyStmt        *sql.Stmt
-	runNowStmt           *sql.Stmt
-	schemaVersionStmt    *sql.Stmt
-	setKeepAckedStmt     *sql.Stmt
-	setPausedStmt        *sql.Stmt
-	settingsStmt         *sql.Stmt
-	stateIDsStmt         *sql.Stmt
-	statsStmt            *sql.Stmt
-	whyLostStmt          *sql.Stmt
+	db                    DBTX
+	tx                    *sql.Tx
+	ackStmt               *sql.Stmt
+	ackManyStmt           *sql.Stmt
+	appliedMigrationsStmt *sql.Stmt
+	cancelStmt            *sql.Stmt
+	claimStmt             *sql.Stmt
+	claimManyStmt         *sql.Stmt
+	countStatesStmt       *sql.Stmt
+	countersStmt          *sql.Stmt
+	deleteStmt            *sql.Stmt
+	deleteManyStmt        *sql.Stmt
+	extendStmt            *sql.Stmt
+	failStmt              *sql.Stmt
+	failedIDsStmt         *sql.Stmt
+	findKeyStmt           *sql.Stmt
+	forgetStatisticsStmt  *sql.Stmt
+	heartbeatStmt         *sql.Stmt
+	heldStmt              *sql.Stmt
+	historyStmt           *sql.Stmt
+	impossibleJobsStmt    *sql.Stmt
+	jobStmt               *sql.Stmt
+	jobByKeyStmt          *sql.Stmt
+	lastIDStmt            *sql.Stmt
+	listAckedStmt         *sql.Stmt
+	listDelayedStmt       *sql.Stmt
+	listFailedStmt        *sql.Stmt
+	listLeasedStmt        *sql.Stmt
+	listReadyStmt         *sql.Stmt
+	mendEndlessStmt       *sql.Stmt
+	nackStmt              *sql.Stmt
+	oldestDueStmt         *sql.Stmt
+	orphansStmt           *sql.Stmt
+	outlookStmt           *sql.Stmt
+	peekDueStmt           *sql.Stmt
+	peekExpiredStmt       *sql.Stmt
+	pendingStmt           *sql.Stmt
+	promoteDueStmt        *sql.Stmt
+	purgeAckedStmt        *sql.Stmt
+	purgeFailedStmt       *sql.Stmt
+	putStmt               *sql.Stmt
+	putManyStmt           *sql.Stmt
+	putPayloadStmt        *sql.Stmt
+	queuesStmt            *sql.Stmt
+	reclaimExpiredStmt    *sql.Stmt
+	recordCancelledStmt   *sql.Stmt
+	recordDeliveryStmt    *sql.Stmt
+	recordExpiredStmt     *sql.Stmt
+	releaseStmt           *sql.Stmt
+	retryFailedStmt       *sql.Stmt
+	retryManyStmt         *sql.Stmt
+	runNowStmt            *sql.Stmt
+	schemaVersionStmt     *sql.Stmt
+	setKeepAckedStmt      *sql.Stmt
+	setPausedStmt         *sql.Stmt
+	settingsStmt          *sql.Stmt
+	stateIDsStmt          *sql.Stmt
+	statsStmt             *sql.Stmt
+	whyLostStmt           *sql.Stmt
 }
 
 func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 	return &Queries{
-		db:                   tx,
-		tx:                   tx,
-		ackStmt:              q.ackStmt,
-		ackManyStmt:          q.ackManyStmt,
-		cancelStmt:           q.cancelStmt,
-		claimStmt:            q.claimStmt,
-		claimManyStmt:        q.claimManyStmt,
-		countStatesStmt:      q.countStatesStmt,
-		countersStmt:         q.countersStmt,
-		deleteStmt:           q.deleteStmt,
-		deleteManyStmt:       q.deleteManyStmt,
-		extendStmt:           q.extendStmt,
-		failStmt:             q.failStmt,
-		failedIDsStmt:        q.failedIDsStmt,
-		findKeyStmt:          q.findKeyStmt,
-		forgetStatisticsStmt: q.forgetStatisticsStmt,
-		heartbeatStmt:        q.heartbeatStmt,
-		heldStmt:             q.heldStmt,
-		historyStmt:          q.historyStmt,
-		impossibleJobsStmt:   q.impossibleJobsStmt,
-		jobStmt:              q.jobStmt,
-		jobByKeyStmt:         q.jobByKeyStmt,
-		lastIDStmt:           q.lastIDStmt,
-		listAckedStmt:        q.listAckedStmt,
-		listDelayedStmt:      q.listDelayedStmt,
-		listFailedStmt:       q.listFailedStmt,
-		listLeasedStmt:       q.listLeasedStmt,
-		listReadyStmt:        q.listReadyStmt,
-		mendEndlessStmt:      q.mendEndlessStmt,
-		nackStmt:             q.nackStmt,
-		oldestDueStmt:        q.oldestDueStmt,
-		orphansStmt:          q.orphansStmt,
-		outlookStmt:          q.outlookStmt,
-		peekDueStmt:          q.peekDueStmt,
-		peekExpiredStmt:      q.peekExpiredStmt,
-		pendingStmt:          q.pendingStmt,
-		promoteDueStmt:       q.promoteDueStmt,
-		purgeAckedStmt:       q.purgeAckedStmt,
-		purgeFailedStmt:      q.purgeFailedStmt,
-		putStmt:              q.putStmt,
-		putManyStmt:          q.putManyStmt,
-		putPayloadStmt:       q.putPayloadStmt,
-		queuesStmt:           q.queuesStmt,
-		reclaimExpiredStmt:   q.reclaimExpiredStmt,
-		recordCancelledStmt:  q.recordCancelledStmt,
-		recordDeliveryStmt:   q.recordDeliveryStmt,
-		recordExpiredStmt:    q.recordExpiredStmt,
-		releaseStmt:          q.releaseStmt,
-		retryFailedStmt:      q.retryFailedStmt,
-		retryManyStmt:        q.retryManyStmt,
-		runNowStmt:           q.runNowStmt,
-		schemaVersionStmt:    q.schemaVersionStmt,
-		setKeepAckedStmt:     q.setKeepAckedStmt,
-		setPausedStmt:        q.setPausedStmt,
-		settingsStmt:         q.settingsStmt,
-		stateIDsStmt:         q.stateIDsStmt,
-		statsStmt:            q.statsStmt,
-		whyLostStmt:          q.whyLostStmt,
+		db:                    tx,
+		tx:                    tx,
+		ackStmt:               q.ackStmt,
+		ackManyStmt:           q.ackManyStmt,
+		appliedMigrationsStmt: q.appliedMigrationsStmt,
+		cancelStmt:            q.cancelStmt,
+		claimStmt:             q.claimStmt,
+		claimManyStmt:         q.claimManyStmt,
+		countStatesStmt:       q.countStatesStmt,
+		countersStmt:          q.countersStmt,
+		deleteStmt:            q.deleteStmt,
+		deleteManyStmt:        q.deleteManyStmt,
+		extendStmt:            q.extendStmt,
+		failStmt:              q.failStmt,
+		failedIDsStmt:         q.failedIDsStmt,
+		findKeyStmt:           q.findKeyStmt,
+		forgetStatisticsStmt:  q.forgetStatisticsStmt,
+		heartbeatStmt:         q.heartbeatStmt,
+		heldStmt:              q.heldStmt,
+		historyStmt:           q.historyStmt,
+		impossibleJobsStmt:    q.impossibleJobsStmt,
+		jobStmt:               q.jobStmt,
+		jobByKeyStmt:          q.jobByKeyStmt,
+		lastIDStmt:            q.lastIDStmt,
+		listAckedStmt:         q.listAckedStmt,
+		listDelayedStmt:       q.listDelayedStmt,
+		listFailedStmt:        q.listFailedStmt,
+		listLeasedStmt:        q.listLeasedStmt,
+		listReadyStmt:         q.listReadyStmt,
+		mendEndlessStmt:       q.mendEndlessStmt,
+		nackStmt:              q.nackStmt,
+		oldestDueStmt:         q.oldestDueStmt,
+		orphansStmt:           q.orphansStmt,
+		outlookStmt:           q.outlookStmt,
+		peekDueStmt:           q.peekDueStmt,
+		peekExpiredStmt:       q.peekExpiredStmt,
+		pendingStmt:           q.pendingStmt,
+		promoteDueStmt:        q.promoteDueStmt,
+		purgeAckedStmt:        q.purgeAckedStmt,
+		purgeFailedStmt:       q.purgeFailedStmt,
+		putStmt:               q.putStmt,
+		putManyStmt:           q.putManyStmt,
+		putPayloadStmt:        q.putPayloadStmt,
+		queuesStmt:            q.queuesStmt,
+		reclaimExpiredStmt:    q.reclaimExpiredStmt,
+		recordCancelledStmt:   q.recordCancelledStmt,
+		recordDeliveryStmt:    q.recordDeliveryStmt,
+		recordExpiredStmt:     q.recordExpiredStmt,
+		releaseStmt:           q.releaseStmt,
+		retryFailedStmt:       q.retryFailedStmt,
+		retryManyStmt:         q.retryManyStmt,
+		runNowStmt:            q.runNowStmt,
+		schemaVersionStmt:     q.schemaVersionStmt,
+		setKeepAckedStmt:      q.setKeepAckedStmt,
+		setPausedStmt:         q.setPausedStmt,
+		settingsStmt:          q.settingsStmt,
+		stateIDsStmt:          q.stateIDsStmt,
+		statsStmt:             q.statsStmt,
+		whyLostStmt:           q.whyLostStmt,
 	}
 }

@@ -7,7 +7,41 @@ package sqlite
 
 import (
 	"context"
+	"time"
 )
+
+const appliedMigrations = `-- name: AppliedMigrations :many
+SELECT version_id, tstamp FROM goose_db_version WHERE is_applied AND version_id > 0
+`
+
+type AppliedMigrationsRow struct {
+	VersionID int64
+	Tstamp    *time.Time
+}
+
+// AppliedMigrations is goose's record of what was applied, and when.
+func (q *Queries) AppliedMigrations(ctx context.Context) ([]AppliedMigrationsRow, error) {
+	rows, err := q.query(ctx, q.appliedMigrationsStmt, appliedMigrations)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AppliedMigrationsRow
+	for rows.Next() {
+		var i AppliedMigrationsRow
+		if err := rows.Scan(&i.VersionID, &i.Tstamp); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
 
 const forgetStatistics = `-- name: ForgetStatistics :exec
 DROP TABLE IF EXISTS sqlite_stat1

@@ -30,6 +30,7 @@ var pairs = []pair{
 	{"conformance", "clock-before-lock", rules("Rule13")},
 	{"conformance", "swallowed-error", rules("Rule2[01]")},
 	{"conformance", "counter-off-by-one", rules("Rule2")},
+	{"conformance", "reclaim-without-state", rules("Rule16")},
 	{"conformance", "silent-doorbell", rules("(Rule15_GetWakesOnAPut|Rule10_AWaitingPutWakesOnAnAck)$")},
 
 	{"model", "answer-before-commit", ""},

@@ -21,10 +21,11 @@ var scans = map[string][]string{
 	"JobByKey":  {"SEARCH k"},
 	"OldestDue": {"SCAN p", "SEARCH due"},
 	// One row per queue, per table with AUTOINCREMENT, per migration.
-	"Queues":        {"SCAN queues"},
-	"Counters":      {"SCAN queues"},
-	"LastID":        {"SEARCH sqlite_sequence"},
-	"SchemaVersion": {"SEARCH goose_db_version"},
+	"Queues":            {"SCAN queues"},
+	"Counters":          {"SCAN queues"},
+	"LastID":            {"SEARCH sqlite_sequence"},
+	"SchemaVersion":     {"SEARCH goose_db_version"},
+	"AppliedMigrations": {"SCAN goose_db_version"},
 	// A check of the whole file reads the whole file, in the order of one index or of the ids.
 	"CountStates":    {"SCAN messages", "USE TEMP B-TREE FOR GROUP BY"},
 	"ImpossibleJobs": {"SCAN messages"},

@@ -6,3 +6,7 @@ SELECT CAST(COALESCE(max(version_id), 0) AS INTEGER) FROM goose_db_version WHERE
 -- rows for good, also when it has filled again; without figures the plans are the ones the queries are written for.
 -- name: ForgetStatistics :exec
 DROP TABLE IF EXISTS sqlite_stat1;
+
+-- AppliedMigrations is goose's record of what was applied, and when.
+-- name: AppliedMigrations :many
+SELECT version_id, tstamp FROM goose_db_version WHERE is_applied AND version_id > 0;
