@@ -7,7 +7,7 @@ SQLC  := go tool -modfile=tools/sqlc/go.mod sqlc
 GOOSE := go run -modfile=tools/goose/go.mod -tags '$(GOOSE_TAGS)' github.com/pressly/goose/v3/cmd/goose
 LINT  := go tool -modfile=tools/golangci-lint/go.mod golangci-lint
 
-.PHONY: help build demo test lint generate verify faults fuzz bench limit clean
+.PHONY: help build demo test lint generate verify faults fuzz bench bench-scale limit clean
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
@@ -66,8 +66,15 @@ limit: build/limit ## what SQLite itself does with this schema, in C: the figure
 	build/limit sql/sqlite build/limit.db 20000 full
 
 BENCHTIME ?= 2s
-bench: limit ## the benchmarks of the queue, after the limit's
-	go test ./queue -run '^$$' -bench . -benchtime $(BENCHTIME)
+ROUNDS ?= 1
+bench: build/limit ## the benchmarks beside the limit's figures, in turns (ROUNDS=1, BENCHTIME=2s)
+	@go test -c -o build/queue.bench ./queue
+	@for round in $$(seq $(ROUNDS)); do \
+	  for d in normal full; do rm -f build/limit.db*; build/limit sql/sqlite build/limit.db 40000 $$d || exit 1; done; \
+	  (cd queue && ../build/queue.bench -test.run '^$$' -test.bench 'Put|GetAck|AckMany' -test.benchtime $(BENCHTIME)) || exit 1; done
+
+bench-scale: ## a claim beside a million jobs, a million due at once, the WAL's size: some minutes
+	go test ./queue -run '^$$' -bench 'Backlog|Million|WAL' -benchtime $(BENCHTIME)
 
 clean: ## remove what was built
 	rm -rf bin build

@@ -172,3 +172,15 @@ func TestAFailedJobIsLoggedAtInfoWithStableKeys(t *testing.T) {
 		t.Errorf("%v %v", l.Level, keys)
 	}
 }
+
+func TestRunEndsOnTheErrorsThatItIsToldToEndOn(t *testing.T) {
+	dir := t.TempDir()
+	q := openDir[int](t, dir, queue.WithBusyTimeout(time.Millisecond))
+	put(t, q, 1)
+	lock(t, dir)
+	log := newLogbook()
+	err := NewWorker(q, func(context.Context, *Job[int]) error { return nil }, EndOn(queue.ErrBusy), Logger(slog.New(log))).Run(background(t))
+	if !errors.Is(err, queue.ErrBusy) {
+		t.Errorf("Run: %v, want ErrBusy", err)
+	}
+}

@@ -36,6 +36,7 @@ type config struct {
 	onDone       []func(Event)
 	logger       *slog.Logger
 	until        until
+	endOn        []error
 }
 
 type until int
@@ -213,6 +214,13 @@ func UntilEmpty() WorkerOption {
 // UntilDrained makes Run return, with nil, when the queue has no job left that is ready, delayed or held by anybody.
 func UntilDrained() WorkerOption {
 	return func(c *config) error { c.until = drained; return nil }
+}
+
+// EndOn makes Run return an error of the store that matches one of these (by [errors.Is]), instead of trying again until it
+// is gone. Handlers that run then get the [Grace] period as at any stop. For a program that has somebody to restart it,
+// [queue.ErrReplaced] is one to end on: only opening the Store again helps.
+func EndOn(errs ...error) WorkerOption {
+	return func(c *config) error { c.endOn = append(c.endOn, errs...); return nil }
 }
 
 // defaultBackoff is full jitter: anything from 1 s to 1 s doubled with each attempt, but no more than 5 min. (It is drawn

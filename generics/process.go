@@ -66,7 +66,7 @@ func (r *run) judge(ctx context.Context, h *hold, err error) verdict {
 	switch text := errorText(err); {
 	case errors.Is(context.Cause(ctx), ErrStopped):
 		return verdict{act: release, outcome: Released, err: err}
-	case errors.As(err, &permanent), r.isPermanent(err):
+	case errors.As(err, &permanent), matches(err, r.permanent):
 		return verdict{act: fail, outcome: Failed, err: err, text: text, reason: queue.Permanent}
 	case errors.As(err, &snooze):
 		return verdict{act: release, outcome: Released, delay: snooze.delay}
@@ -81,8 +81,8 @@ func (r *run) panicked(h *hold, p *PanicError) verdict {
 	return verdict{act: nack, outcome: Panicked, err: p, text: panicText(p), reason: queue.Panicked, delay: r.delay(h.job.Attempt)}
 }
 
-func (r *run) isPermanent(err error) bool {
-	for _, target := range r.permanent {
+func matches(err error, targets []error) bool {
+	for _, target := range targets {
 		if errors.Is(err, target) {
 			return true
 		}

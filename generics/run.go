@@ -99,7 +99,7 @@ func (r *run) claimLoop(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil, errors.Is(err, errDone):
 			return nil
-		case errors.Is(err, queue.ErrClosed):
+		case errors.Is(err, queue.ErrClosed), matches(err, r.endOn):
 			return err
 		case err != nil:
 			r.faults.report("claiming jobs failed, trying again", err)

@@ -57,7 +57,8 @@ func NewWorker[T any](q *Queue[T], handler func(ctx context.Context, job *Job[T]
 // handler that doesn't return within a second of being cancelled is left behind: its job's lease runs out by itself. Results
 // that a busy file keeps from being stored hold Run for at most 5 s more.
 //
-// Faults of the store don't end Run: it logs them, now and then, and goes on when they are gone. It returns ErrClosed
+// Faults of the store don't end Run, but for those named by [EndOn]: it logs them, now and then, and goes on when they are
+// gone. It returns ErrClosed
 // when the Store is closed, which cancels the handlers at once; ErrInvalid, without claiming anything, when an option is
 // wrong; ErrRunning when the Worker is running. After Run has returned it may be called again.
 //

@@ -241,9 +241,9 @@ func (f *fileWatch) look() error {
 	st, err := os.Stat(f.path)
 	switch {
 	case err != nil:
-		f.err = fmt.Errorf("%w: %s: %w; what was put since is lost with it: close this Store, restore the file, open again", ErrReplaced, f.path, err)
+		f.err = fmt.Errorf("%w: %s: %w; what was put since is lost with it: restore it, and open the queue again", ErrReplaced, f.path, err)
 	case !os.SameFile(f.first, st):
-		f.err = fmt.Errorf("%w: %s is another file now; close this Store and open again", ErrReplaced, f.path)
+		f.err = fmt.Errorf("%w: %s is another file now; open the queue again, or restart what uses it", ErrReplaced, f.path)
 	default:
 		f.err = nil
 	}

@@ -104,6 +104,9 @@ func retryCmd(a *app) *cobra.Command {
 			if err := cmp.Or(notNegative("older-than", filter.OlderThan), notNegative("limit", filter.Limit)); err != nil {
 				return err
 			}
+			if given("error-contains") && filter.ErrorContains == "" {
+				return usagef("--error-contains is empty: leave it out to retry whatever the error")
+			}
 			if all {
 				if len(args) > 0 || given("job-id") {
 					return usagef("--all and a single job exclude each other")

@@ -52,7 +52,7 @@ func claim(ctx context.Context, q *queue.Queue, wait time.Duration, n int) ([]*q
 	if wait == 0 {
 		jobs, err := q.TryGetMany(ctx, n)
 		if errors.Is(err, queue.ErrEmpty) {
-			err = failf(queue.ErrEmpty, "queue %q has no job to claim now", q.Name())
+			err = failf(queue.ErrEmpty, "queue %q %s", q.Name(), whyEmpty(ctx, q, "has no job to claim now"))
 		}
 		return jobs, err
 	}
@@ -60,9 +60,17 @@ func claim(ctx context.Context, q *queue.Queue, wait time.Duration, n int) ([]*q
 	defer cancel()
 	jobs, err := q.GetMany(patient, n)
 	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, queue.ErrBusy) {
-		err = failf(queue.ErrEmpty, "queue %q had no job to claim within %v", q.Name(), wait)
+		err = failf(queue.ErrEmpty, "queue %q %s", q.Name(), whyEmpty(ctx, q, fmt.Sprintf("had no job to claim within %v", wait)))
 	}
 	return jobs, err
+}
+
+// whyEmpty tells a pause from an empty queue.
+func whyEmpty(ctx context.Context, q *queue.Queue, text string) string {
+	if st, err := q.Stats(ctx); err == nil && st.Paused {
+		text += fmt.Sprintf(": it is paused, with %d ready; localqueue resume goes on", st.Ready)
+	}
+	return text
 }
 
 // deliver prints claimed jobs. Those that can't be printed are given back.

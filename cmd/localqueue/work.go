@@ -66,6 +66,8 @@ commands' output goes to stderr.`,
 				return err
 			case len(args) == 0 || args[0] == "":
 				return usagef("name the command to run: localqueue work -- CMD ARGS...")
+			case cmd.ArgsLenAtDash() != 0:
+				return usagef("write -- before the command, so that its flags are told from ours: localqueue work -- %s", args[0])
 			case f.untilEmpty && f.untilDrained:
 				return usagef("--until-empty and --until-drained exclude each other")
 			case f.concurrency < 1:
@@ -82,7 +84,6 @@ commands' output goes to stderr.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.SetInterspersed(false) // the command's own flags are its own, also without --
 	flags.IntVar(&f.concurrency, "concurrency", 1, "run so many commands at once")
 	flags.BoolVar(&f.untilEmpty, "until-empty", false, "end when no job can be claimed and none runs here")
 	flags.BoolVar(&f.untilDrained, "until-drained", false, "end when no job is left that is ready, delayed, or held by anybody")
@@ -122,7 +123,7 @@ func runWork(ctx context.Context, a *app, f *workFlags, path string, args []stri
 	w.ctx, w.end = context.WithCancel(ctx)
 	defer w.end()
 	w.err = lines.NewSink(a.err, nil)
-	w.out = lines.NewSink(a.out, func(err error) { w.stop(wrapOutput(err)) })
+	w.out = lines.NewSink(a.out, func(err error) { w.stop(failf(wrapOutput(err), "stdout is gone: %v; what had not finished was released", err)) })
 	forJobs := *a
 	forJobs.err = w.err // the store's log lines too must not cut those of the commands
 	store, err := forJobs.open(false, queue.WithLease(f.lease))
@@ -142,8 +143,15 @@ func runWork(ctx context.Context, a *app, f *workFlags, path string, args []stri
 	if err != nil {
 		return err
 	}
+	if st, err := q.Stats(w.ctx); err == nil && st.Paused {
+		w.note("queue %q is paused: localqueue resume goes on", a.queue)
+	}
 	// The commands are killed after the grace; the worker, which can only cancel contexts, then finds them ended.
-	opts := []generics.WorkerOption{generics.Concurrency(f.concurrency), generics.Grace(f.grace + time.Second), generics.OnDone(w.done)}
+	opts := []generics.WorkerOption{generics.Concurrency(f.concurrency), generics.Grace(f.grace + time.Second), generics.OnDone(w.done),
+		generics.EndOn(queue.ErrReplaced)}
+	if f.untilEmpty || f.untilDrained { // a run that is to end doesn't wait for what only somebody can mend
+		opts = append(opts, generics.EndOn(queue.ErrDiskFull, queue.ErrReadOnly, queue.ErrCorrupt))
+	}
 	if f.untilEmpty {
 		opts = append(opts, generics.UntilEmpty())
 	}
@@ -157,7 +165,7 @@ func runWork(ctx context.Context, a *app, f *workFlags, path string, args []stri
 		return w.fault
 	}
 	if n := w.killed.Load(); err == nil && n > 0 {
-		return failf(errKilled, "%d commands did not end within %v of being asked to and were killed; their jobs were released", n, f.grace)
+		return failf(errKilled, "commands killed because they had not ended when asked to: %d; their jobs were released", n)
 	}
 	return err
 }
@@ -217,6 +225,8 @@ func (w *work) done(e generics.Event) {
 	case generics.Lost:
 		if errors.Is(e.Err, queue.ErrCancelled) {
 			w.note("job %d was cancelled", j.ID)
+		} else {
+			w.note("job %d: %s; it is delivered again, and may run twice", j.ID, text)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func TestACommandThatOutlivesItsGraceIsKilled(t *testing.T) {
 	pid := w.pid()
 	w.signal(syscall.SIGTERM)
 	w.exits(1)
-	if alive(pid) || !strings.Contains(w.said(), "1 commands did not end within 50ms") {
+	if alive(pid) || !strings.Contains(w.said(), "killed because they had not ended when asked to: 1;") {
 		t.Errorf("alive: %v; %s", alive(pid), w.said())
 	}
 	p.expect(id, queue.Ready, 0)
@@ -283,12 +283,26 @@ func TestWorkEndsWhenItsOutputIsGone(t *testing.T) {
 		t.Errorf("first line %q", got)
 	}
 	w.exits(0)
-	if said := w.said(); said != "1\n" {
+	if said := w.said(); !strings.HasPrefix(said, "localqueue: stdout is gone: ") || !strings.HasSuffix(said, "\n1\n") || strings.Count(said, "\n") != 2 {
 		t.Errorf("exit code and stderr: %q", said)
 	}
 	s, err := q.Stats(t.Context())
 	if err != nil || s.Processing != 0 || s.Ready == 0 || s.Delayed+s.Failed != 0 {
 		t.Errorf("%+v %v", s, err)
+	}
+}
+
+func TestWorkEndsWhenItsDatabaseIsRemoved(t *testing.T) {
+	p := newPlace(t)
+	p.put("x")
+	w := start(t, p.command("work", "--grace", "10ms", "--", "sh", "-c", "echo up"))
+	w.line()
+	if err := os.RemoveAll(p.dir); err != nil {
+		t.Fatal(err)
+	}
+	w.exits(1)
+	if said := w.said(); !strings.Contains(said, "localqueue: ") || !strings.Contains(said, "removed or replaced") {
+		t.Errorf("stderr: %q", said)
 	}
 }
 

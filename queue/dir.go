@@ -1,0 +1,79 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// prepareDir checks the directory, makes it if it may, and returns the database's path in it.
+func prepareDir(dir string, cfg *config) (string, error) {
+	if err := checkSQLite(); err != nil {
+		return "", err
+	}
+	if dir == ":memory:" || strings.HasPrefix(dir, "file::memory:") {
+		return "", fmt.Errorf("%w: %q is not a directory; for tests use queuetest.Open, which makes a temporary one", ErrInMemory, dir)
+	}
+	if dir == "" {
+		return "", invalid("the directory's name is empty")
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(abs, dbFile)
+	st, err := os.Stat(abs)
+	switch {
+	case err == nil && !st.IsDir():
+		return "", fmt.Errorf("%w: %s is a file; name the directory that holds %s, or is to hold it", ErrNotDirectory, dir, dbFile)
+	case errors.Is(err, os.ErrNotExist) && isLink(abs):
+		return "", fmt.Errorf("%w: %s is a link to nothing", ErrNotDirectory, dir)
+	case errors.Is(err, os.ErrNotExist) && cfg.mustExist:
+		return "", fmt.Errorf("%w in %s: the directory doesn't exist", ErrNoQueue, dir)
+	case errors.Is(err, os.ErrNotExist):
+		if err := os.MkdirAll(abs, 0o700); err != nil {
+			return "", dirError(dir, err)
+		}
+	case err != nil:
+		return "", dirError(dir, err)
+	}
+	if db, err := os.Stat(path); err == nil && db.IsDir() {
+		return "", fmt.Errorf("%w: %s is a directory", ErrForeignFile, path)
+	} else if cfg.mustExist && (errors.Is(err, os.ErrNotExist) || err == nil && db.Size() == 0) {
+		return "", fmt.Errorf("%w in %s", ErrNoQueue, dir)
+	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", dirError(dir, err)
+	}
+	if fs, err := networkFS(abs); err != nil {
+		return "", dirError(dir, err)
+	} else if fs != "" && !cfg.networkFS {
+		return "", fmt.Errorf("%w: %s is on %s, where SQLite's locks don't hold between machines; use a local disk", ErrNetworkFS, dir, fs)
+	}
+	// The lock file must be there first: it lends the database its 0600.
+	lock, err := os.OpenFile(filepath.Join(abs, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return "", dirError(dir, err)
+	}
+	return path, lock.Close()
+}
+
+func dirError(dir string, err error) error {
+	switch {
+	case errors.Is(err, os.ErrPermission) || errors.Is(err, unix.EROFS):
+		return fmt.Errorf("%w: %s: %w", ErrReadOnly, dir, err)
+	case errors.Is(err, unix.ENOTDIR):
+		return fmt.Errorf("%w: %s: %w", ErrNotDirectory, dir, err)
+	case errors.Is(err, unix.ENOSPC):
+		return fmt.Errorf("%w: %s: %w", ErrDiskFull, dir, err)
+	}
+	return fmt.Errorf("%w: %s: %w", ErrIO, dir, err)
+}
+
+func isLink(path string) bool {
+	st, err := os.Lstat(path)
+	return err == nil && st.Mode()&os.ModeSymlink != 0
+}
