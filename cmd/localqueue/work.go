@@ -123,7 +123,9 @@ func runWork(ctx context.Context, a *app, f *workFlags, path string, args []stri
 	w.ctx, w.end = context.WithCancel(ctx)
 	defer w.end()
 	w.err = lines.NewSink(a.err, nil)
-	w.out = lines.NewSink(a.out, func(err error) { w.stop(failf(wrapOutput(err), "stdout is gone: %v; what had not finished was released", err)) })
+	w.out = lines.NewSink(a.out, func(err error) {
+		w.stop(failf(wrapOutput(err), "stdout is gone: %v; what had not finished was released", err))
+	})
 	forJobs := *a
 	forJobs.err = w.err // the store's log lines too must not cut those of the commands
 	store, err := forJobs.open(false, queue.WithLease(f.lease))
