@@ -91,17 +91,16 @@ func (q *Queue) DeleteMany(ctx context.Context, f DeleteFilter) (removed int, er
 		}
 		for from := 0; from < len(ids); from += stepRows {
 			step := ids[from:min(from+stepRows, len(ids))]
-			err := q.s.write(ctx, synced, func(t *txn) error {
-				n, err := t.q.DeleteMany(context.Background(), sqlite.DeleteManyParams{Ids: idList(step), Queue: q.name, Status: status, Delayed: delayed})
+			var n int64
+			err := q.s.write(ctx, synced, func(t *txn) (err error) {
+				n, err = t.q.DeleteMany(context.Background(), sqlite.DeleteManyParams{Ids: idList(step), Queue: q.name, Status: status, Delayed: delayed})
 				t.ring(forRoom, q.name, int(n))
-				if err == nil {
-					removed += int(n)
-				}
 				return err
 			})
 			if err != nil {
 				return removed, err
 			}
+			removed += int(n)
 		}
 	}
 	return removed, nil

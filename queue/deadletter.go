@@ -102,10 +102,16 @@ func (q *Queue) RetryMany(ctx context.Context, f RetryFilter) (rep RetryReport, 
 			}
 		}
 		if len(ids) > 0 && !f.DryRun {
-			err = q.s.write(ctx, synced, func(t *txn) error { return q.retryStep(t, ids, &rep) })
+			var retried, conflicts int
+			err = q.s.write(ctx, synced, func(t *txn) (err error) {
+				retried, conflicts, err = q.retryStep(t, ids)
+				return err
+			})
 			if err != nil {
 				return rep, err
 			}
+			rep.Retried += retried
+			rep.Conflicts += conflicts
 		}
 		if f.Limit > 0 && rep.Matched >= f.Limit {
 			return rep, nil
@@ -113,29 +119,26 @@ func (q *Queue) RetryMany(ctx context.Context, f RetryFilter) (rep RetryReport, 
 	}
 }
 
-func (q *Queue) retryStep(t *txn, ids []int64, rep *RetryReport) error {
+func (q *Queue) retryStep(t *txn, ids []int64) (retried, conflicts int, err error) {
 	ctx := context.Background()
 	done, err := t.q.RetryMany(ctx, sqlite.RetryManyParams{Now: t.now, Ids: idList(ids), Queue: q.name})
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
-	retried := make(map[int64]bool, len(done))
+	ready := make(map[int64]bool, len(done))
 	for _, id := range done {
-		retried[id] = true
+		ready[id] = true
 	}
-	conflicts := 0
 	for _, id := range ids {
-		if retried[id] {
+		if ready[id] {
 			continue
 		}
 		if row, err := t.q.WhyLost(ctx, sqlite.WhyLostParams{ID: id}); err == nil && row.Status == statusFailed {
 			conflicts++
 		} else if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return err
+			return 0, 0, err
 		}
 	}
-	rep.Retried += len(done)
-	rep.Conflicts += conflicts
 	t.ring(forJobs, q.name, len(done))
-	return nil
+	return len(done), conflicts, nil
 }
