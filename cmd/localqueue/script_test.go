@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,8 +30,21 @@ func TestMain(m *testing.M) {
 	if os.Getenv("GORACE") == "" {
 		_ = os.Setenv("GORACE", raceOptions) // it only saves time
 	}
+	if filepath.Base(os.Args[0]) != "localqueue" {
+		heedSignals()
+	}
 	// The scripts and the tests that start processes run this program: it is on their PATH as localqueue.
 	testscript.Main(m, map[string]func(){"localqueue": main})
+}
+
+// heedSignals undoes what a job in the background or nohup has made the tests inherit: what is ignored here would be ignored
+// by every process they start and send signals to. Handled ones aren't inherited.
+func heedSignals() {
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
 }
 
 func TestScripts(t *testing.T) {
