@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -240,7 +241,7 @@ func FuzzPayloadsAndKeysComeBackByteForByte(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = q.Put(ctx, append(b, a...)); err != nil {
+		if _, err = q.Put(ctx, slices.Concat(b, a)); err != nil {
 			t.Fatal(err)
 		}
 		again, err := q.Put(ctx, a, queue.JobID(key))
@@ -255,7 +256,7 @@ func FuzzPayloadsAndKeysComeBackByteForByte(f *testing.F) {
 		for _, j := range jobs {
 			got = append(got, fmt.Sprintf("%q %q", j.Payload, j.JobID))
 		}
-		want := []string{fmt.Sprintf("%q %q", a, ""), fmt.Sprintf("%q %q", b, key), `"" ""`, fmt.Sprintf("%q %q", b, ""), fmt.Sprintf("%q %q", append(b, a...), "")}
+		want := []string{fmt.Sprintf("%q %q", a, ""), fmt.Sprintf("%q %q", b, key), `"" ""`, fmt.Sprintf("%q %q", b, ""), fmt.Sprintf("%q %q", slices.Concat(b, a), "")}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("payloads and keys (-put +got):\n%s", diff)
 		}
