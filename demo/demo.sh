@@ -60,6 +60,7 @@ while :; do
   printf '%s%d of %d files\033[K' "$([ -t 1 ] && printf '\r')" "$n" "$total"; [ -t 1 ] || echo
   if [ "$killed" = no ] && [ "$n" -ge $((total / 3)) ]; then
     kill -KILL "${workers[0]}"
+    wait "${workers[0]}" 2>/dev/null || true # so that bash has nothing to say about it later
     killed=yes
     printf '\n   worker %d got SIGKILL at %d files; its jobs return when their 2 s leases end\n' "${workers[0]}" "$n"
   fi

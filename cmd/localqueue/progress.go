@@ -17,7 +17,7 @@ func newProgress(a *app, what string, free bool) *progress {
 		return &progress{}
 	}
 	return &progress{progressbar.NewOptions(-1, progressbar.OptionSetWriter(a.err), progressbar.OptionSetDescription(what),
-		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("jobs"),
+		progressbar.OptionShowCount(),
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSpinnerType(14), progressbar.OptionClearOnFinish())}
 }
 
