@@ -42,6 +42,7 @@ type config struct {
 	durability Durability
 	clock      func() time.Time
 	poll       time.Duration
+	noLine     bool
 	networkFS  bool
 	mustExist  bool
 	inline     bool
@@ -121,6 +122,12 @@ func WithPoll(d time.Duration) Option {
 		c.poll = d
 		return nil
 	})
+}
+
+// WithoutLine leaves the order of processes that want to write to SQLite's busy handler, which sleeps and starves some of
+// them. It is there to measure what the line between processes is worth (localqueue bench --no-line).
+func WithoutLine() Option {
+	return storeOption("WithoutLine", func(c *config) error { c.noLine = true; return nil })
 }
 
 // AllowNetworkFS opens a directory on a network file system all the same. SQLite's locks are unreliable on those: use it

@@ -54,8 +54,12 @@ func Open(dir string, opts ...Option) (*Store, error) {
 		return nil, storeError(path, err)
 	}
 	// The writer doesn't wait for locks by itself, and another process may be recovering or removing the WAL.
+	var wait time.Duration
+	if cfg.noLine {
+		wait = cfg.busy
+	}
 	err = retryBusy(ctx, cfg.busy, func() (err error) {
-		s.w, err = openWriter(ctx, path)
+		s.w, err = openWriter(ctx, path, wait)
 		return err
 	})
 	if err != nil {

@@ -30,10 +30,11 @@ type writer struct {
 	callersTx atomic.Bool // the turn is held by a caller's function (Store.Tx)
 }
 
-// SQLite's own waiting can't be interrupted and starves; the writer has none (busy timeout 0), and waits here.
-func openWriter(ctx context.Context, path string) (*writer, error) {
+// SQLite's own waiting can't be interrupted and starves; the writer has none (a busy timeout of 0), and waits
+// here, unless the Store is to have no line.
+func openWriter(ctx context.Context, path string, wait time.Duration) (*writer, error) {
 	w := &writer{path: path, turn: make(chan struct{}, 1)}
-	w.db = sql.OpenDB(newConnector(path, 0, "&mode=rw", writerPragmas()))
+	w.db = sql.OpenDB(newConnector(path, wait, "&mode=rw", writerPragmas()))
 	w.db.SetMaxOpenConns(1)
 	if err := w.connect(ctx); err != nil {
 		_ = w.db.Close()
