@@ -18,28 +18,34 @@ func (q *Queue) AckMany(ctx context.Context, refs []Ref) (errs []error, err erro
 	if repeated(refs) {
 		return q.each(ctx, "ack", unsynced, refs, nil, func(t *txn, r Ref) error { return q.ack(t, r.ID, r.Receipt) })
 	}
-	return q.settleMany(ctx, "ack", unsynced, refs, func(t *txn) error {
-		errs = make([]error, len(refs))
-		ids, receipts := lists(refs)
-		acked, err := t.q.AckMany(context.Background(), sqlite.AckManyParams{Now: t.now, Ids: ids, Receipts: receipts, Queue: q.name})
-		if err != nil {
-			return err
-		}
-		done := make(map[int64]bool, len(acked))
-		for _, id := range acked {
-			done[id] = true
-		}
-		for i, r := range refs {
-			if !done[r.ID] {
-				errs[i] = q.whyLost(t, r.ID, r.Receipt)
-				if !errors.Is(errs[i], ErrLeaseLost) {
-					return errs[i]
-				}
+	return q.settleMany(ctx, "ack", unsynced, refs, func(t *txn) (err error) {
+		errs, err = q.ackRefs(t, refs)
+		return err
+	}, &errs)
+}
+
+// ackRefs acks deliveries of different jobs in a transaction, with one statement.
+func (q *Queue) ackRefs(t *txn, refs []Ref) ([]error, error) {
+	errs := make([]error, len(refs))
+	ids, receipts := lists(refs)
+	acked, err := t.q.AckMany(context.Background(), sqlite.AckManyParams{Now: t.now, Ids: ids, Receipts: receipts, Queue: q.name})
+	if err != nil {
+		return nil, err
+	}
+	done := make(map[int64]bool, len(acked))
+	for _, id := range acked {
+		done[id] = true
+	}
+	for i, r := range refs {
+		if !done[r.ID] {
+			errs[i] = q.whyLost(t, r.ID, r.Receipt)
+			if !errors.Is(errs[i], ErrLeaseLost) {
+				return nil, errs[i]
 			}
 		}
-		t.ring(forRoom, q.name, len(acked))
-		return q.plantedAfterAck(t)
-	}, &errs)
+	}
+	t.ring(forRoom, q.name, len(acked))
+	return errs, q.plantedAfterAck(t)
 }
 
 // NackMany nacks many deliveries in one transaction. See [Queue.Nack].
