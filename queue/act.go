@@ -12,7 +12,7 @@ import (
 // Cancel ends a job that hasn't finished: it goes to the dead letters, reason cancelled. If a receiver holds it, its lease
 // is lost with cause cancelled, and a Worker cancels the handler's context. Errors: ErrNotFound, ErrFinished.
 func (q *Queue) Cancel(ctx context.Context, id int64) error {
-	return q.settle(ctx, "cancel", synced, func(t *txn) error {
+	return q.act(ctx, "cancel", synced, func(t *txn) error {
 		ctx := context.Background()
 		if _, err := t.q.RecordCancelled(ctx, sqlite.RecordCancelledParams{Now: t.now, ID: id, Queue: q.name}); err != nil {
 			return err
@@ -28,7 +28,7 @@ func (q *Queue) Cancel(ctx context.Context, id int64) error {
 
 // Delete removes a job that nobody holds. Errors: ErrNotFound, ErrLeased.
 func (q *Queue) Delete(ctx context.Context, id int64) error {
-	return q.settle(ctx, "delete", synced, func(t *txn) error {
+	return q.act(ctx, "delete", synced, func(t *txn) error {
 		n, err := t.q.Delete(context.Background(), sqlite.DeleteParams{ID: id, Queue: q.name})
 		if err != nil || n > 0 {
 			t.ring(forRoom, q.name, int(n))
@@ -40,7 +40,7 @@ func (q *Queue) Delete(ctx context.Context, id int64) error {
 
 // RunNow makes a delayed job due. Errors: ErrNotFound, ErrNotDelayed.
 func (q *Queue) RunNow(ctx context.Context, id int64) error {
-	return q.settle(ctx, "run", unsynced, func(t *txn) error {
+	return q.act(ctx, "run", unsynced, func(t *txn) error {
 		n, err := t.q.RunNow(context.Background(), sqlite.RunNowParams{Now: t.now, ID: id, Queue: q.name})
 		if err != nil || n > 0 {
 			t.ring(forJobs, q.name, int(n))
@@ -92,11 +92,11 @@ func (q *Queue) DeleteMany(ctx context.Context, f DeleteFilter) (removed int, er
 		for from := 0; from < len(ids); from += stepRows {
 			step := ids[from:min(from+stepRows, len(ids))]
 			var n int64
-			err := q.s.write(ctx, synced, func(t *txn) (err error) {
+			err := q.s.write(ctx, &op{sync: synced, alone: true, run: func(t *txn) (err error) {
 				n, err = t.q.DeleteMany(context.Background(), sqlite.DeleteManyParams{Ids: idList(step), Queue: q.name, Status: status, Delayed: delayed})
 				t.ring(forRoom, q.name, int(n))
 				return err
-			})
+			}})
 			if err != nil {
 				return removed, err
 			}
@@ -104,6 +104,11 @@ func (q *Queue) DeleteMany(ctx context.Context, f DeleteFilter) (removed int, er
 		}
 	}
 	return removed, nil
+}
+
+// act is an operator's action: rare, and in a transaction of its own, since it may fail after it has changed something.
+func (q *Queue) act(ctx context.Context, what string, sync syncing, run func(*txn) error) error {
+	return q.fail(what, q.s.write(ctx, &op{sync: sync, alone: true, run: run}))
 }
 
 func idList(ids []int64) string {
@@ -125,7 +130,7 @@ func (q *Queue) Pause(ctx context.Context) error { return q.setPaused(ctx, "paus
 func (q *Queue) Resume(ctx context.Context) error { return q.setPaused(ctx, "resume", 0) }
 
 func (q *Queue) setPaused(ctx context.Context, op string, paused int64) error {
-	return q.settle(ctx, op, synced, func(t *txn) error {
+	return q.act(ctx, op, synced, func(t *txn) error {
 		if paused == 0 {
 			t.ring(forJobs, q.name, 1<<30)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/localqueue/localqueue/queue"
 )
 
-// The faults of shared/cases.md that are the queue's own, each with the processes it is told with. The suite runs them
+// Faults that users of such systems have reported, numbered, each with the processes it takes. The suite runs them
 // small; LOCALQUEUE_CASES=full runs them at the size in which they were reported.
 
 func sized(small, full int) int {
@@ -116,8 +116,13 @@ type process struct {
 
 func startProcess(t testing.TB) *process {
 	t.Helper()
+	return startAs(t, "obey")
+}
+
+func startAs(t testing.TB, role string, environ ...string) *process {
+	t.Helper()
 	p := &process{t: t, cmd: exec.Command(os.Args[0])}
-	p.cmd.Env = roleEnviron("obey")
+	p.cmd.Env = roleEnviron(role, environ...)
 	p.cmd.Stderr = os.Stderr
 	in, err := p.cmd.StdinPipe()
 	ok(t, err)

@@ -80,8 +80,8 @@ var permissionCases = []fileCase{
 		out, err := inRole(t, "umask", dirEnv+"="+t.TempDir())
 		ok(t, err)
 		same(t, "made", []string{
-			"/a drwx------", "/a/b drwx------", "/a/b/localqueue.db -rw-------", "/a/b/localqueue.db-shm -rw-------",
-			"/a/b/localqueue.db-wal -rw-------", "/a/b/localqueue.lock -rw-------",
+			"/a drwx------", "/a/b drwx------", "/a/b/localqueue.bell -rw-------", "/a/b/localqueue.db -rw-------", "/a/b/localqueue.db-shm -rw-------",
+			"/a/b/localqueue.db-wal -rw-------", "/a/b/localqueue.line -rw-------", "/a/b/localqueue.lock -rw-------",
 		}, strings.Split(strings.TrimSpace(out), "\n"))
 	}},
 	{"Rule41_AnExistingDirectoryIsLeftAsItIs", func(t *testing.T) {

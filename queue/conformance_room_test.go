@@ -211,12 +211,12 @@ func (p *pending[T]) await(t testing.TB) (T, error) {
 	}
 }
 
-// stillWaits fails if the call has returned, or does so within a few polls.
+// stillWaits fails if the call has returned, or does so within some ms: many times what a wake takes.
 func (p *pending[T]) stillWaits(t testing.TB) {
 	t.Helper()
 	select {
 	case a := <-p.done:
 		t.Fatalf("the call returned %+v, %v; it was to wait", a.value, a.err)
-	case <-time.After(6 * queue.DefaultPoll):
+	case <-time.After(30 * time.Millisecond):
 	}
 }

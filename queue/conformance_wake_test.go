@@ -8,8 +8,7 @@ import (
 	"github.com/localqueue/localqueue/queue"
 )
 
-// Every test here waits for a wake that must come: by the Store's own bell, with a poll of an hour, or by what another
-// Store writes, with the usual poll.
+// Every test here waits for a wake that must come by a bell, of the Store itself or of another: the poll is an hour.
 
 // wake is something that must end the wait of a receiver (or of a put, where room is set).
 type wake struct {
@@ -215,7 +214,7 @@ func wakeTable() (cases []conformanceCase) {
 			}
 		}
 		cases = append(cases, conformanceCase{name: rule + k.on, with: storeOpts{Poll: time.Hour}, run: run(0)},
-			conformanceCase{name: rule + k.on + "OfAnotherStore", run: run(1)})
+			conformanceCase{name: rule + k.on + "OfAnotherStore", with: storeOpts{Poll: time.Hour}, run: run(1)})
 	}
 	return cases
 }

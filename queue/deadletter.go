@@ -22,7 +22,7 @@ func (q *Queue) ListFailed(ctx context.Context, opts ListOptions) (Page, error) 
 //
 // Errors: ErrNotFound, ErrNotFailed, and ErrDuplicate (a [DuplicateError]) when another live job holds its key by now.
 func (q *Queue) RetryFailed(ctx context.Context, id int64) error {
-	return q.settle(ctx, "retry", synced, func(t *txn) error {
+	return q.act(ctx, "retry", synced, func(t *txn) error {
 		ctx := context.Background()
 		n, err := t.q.RetryFailed(ctx, sqlite.RetryFailedParams{Now: t.now, ID: id, Queue: q.name})
 		if err != nil {
@@ -103,10 +103,10 @@ func (q *Queue) RetryMany(ctx context.Context, f RetryFilter) (rep RetryReport, 
 		}
 		if len(ids) > 0 && !f.DryRun {
 			var retried, conflicts int
-			err = q.s.write(ctx, synced, func(t *txn) (err error) {
+			err = q.s.write(ctx, &op{sync: synced, alone: true, run: func(t *txn) (err error) {
 				retried, conflicts, err = q.retryStep(t, ids)
 				return err
-			})
+			}})
 			if err != nil {
 				return rep, err
 			}

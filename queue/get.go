@@ -89,10 +89,10 @@ func (q *Queue) claim(ctx context.Context, n int) (jobs []*Job, err error) {
 			return nil, q.s.file.check()
 		}
 	}
-	err = q.s.write(ctx, unsynced, func(t *txn) (err error) {
+	err = q.s.write(ctx, &op{sync: unsynced, rows: n, claim: &claimOp{q, n, &jobs}, run: func(t *txn) (err error) {
 		jobs, err = q.claimIn(t, n)
 		return err
-	})
+	}})
 	q.hot.Store(err == nil && len(jobs) > 0)
 	return jobs, err
 }

@@ -54,10 +54,10 @@ type purgeQuery func(*sqlite.Queries, context.Context, sqlite.PurgeAckedParams) 
 func (q *Queue) purgeSteps(ctx context.Context, before int64, purge purgeQuery, progress func(int)) error {
 	for {
 		var n int64
-		err := q.s.write(ctx, synced, func(t *txn) (err error) {
+		err := q.s.write(ctx, &op{sync: synced, alone: true, run: func(t *txn) (err error) {
 			n, err = purge(t.q, context.Background(), sqlite.PurgeAckedParams{Queue: q.name, Before: before, N: stepRows})
 			return err
-		})
+		}})
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (q *Queue) KeepAcked(ctx context.Context, d time.Duration) error {
 func (q *Queue) KeepAckedForever(ctx context.Context) error { return q.setKeepAcked(ctx, nil) }
 
 func (q *Queue) setKeepAcked(ctx context.Context, ms *int64) error {
-	return q.settle(ctx, "set retention", synced, func(t *txn) error {
+	return q.act(ctx, "set retention", synced, func(t *txn) error {
 		return t.q.SetKeepAcked(context.Background(), sqlite.SetKeepAckedParams{Queue: q.name, KeepAcked: ms})
 	})
 }

@@ -15,7 +15,7 @@ const (
 	DefaultMaxRetries = 3
 	DefaultMaxPayload = 16 << 20 // bytes
 	DefaultBusy       = 10 * time.Second
-	DefaultPoll       = 5 * time.Millisecond
+	DefaultPoll       = 200 * time.Millisecond
 
 	minLease      = time.Millisecond
 	maxDelay      = 100 * 365 * 24 * time.Hour
@@ -112,8 +112,8 @@ func WithClock(now func() time.Time) Option {
 	})
 }
 
-// WithPoll sets how often a waiting Get or Put looks whether another process has written. Default 5 ms. Writes by this
-// Store wake it at once, whatever this is.
+// WithPoll sets how often a waiting Get or Put looks for writes of programs that don't ring: an sqlite3 shell, the Python
+// original. Default 200 ms. Stores, in this process and in others, wake it at once whatever this is.
 func WithPoll(d time.Duration) Option {
 	return storeOption("WithPoll", func(c *config) error {
 		if d < time.Millisecond {

@@ -7,6 +7,9 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/localqueue/localqueue/queue/internal/turnstile"
 )
 
 // The engine, broken in the way that LOCALQUEUE_FAULT names. A suite counts only once it has failed on the faults it is
@@ -22,6 +25,12 @@ var Faults = []string{
 	"swallowed-error",       // an operation's error inside a transaction is dropped
 	"counter-off-by-one",    // an ack counts twice
 	"silent-doorbell",       // a commit rings nobody; the poll finds its news later
+	"deaf-processes",        // a commit rings nobody in other processes
+	"first-come",            // heartbeats and settles wait behind puts
+	"left-claim-kept",       // a job claimed for a caller who has left stays leased
+	"batch-error-swallowed", // a batch that fails fails for its leader only
+	"endless-turn",          // a process that has the turn keeps it as long as it writes
+	"no-passing-by",         // one that is stopped in the line holds up all behind it
 }
 
 var fault = os.Getenv("LOCALQUEUE_FAULT")
@@ -42,6 +51,29 @@ func plantedEarlyAnswer() bool {
 }
 
 func plantedSilence() bool { return fault == "silent-doorbell" }
+
+func plantedDeafness() bool { return fault == "deaf-processes" }
+
+func plantedPatience() bool { return fault == "first-come" }
+
+func plantedKeeping() bool { return fault == "left-claim-kept" }
+
+func plantedAnswer(i int, err error) error {
+	if fault == "batch-error-swallowed" && i > 0 {
+		return nil
+	}
+	return err
+}
+
+func plantedTimes(t turnstile.Times) turnstile.Times {
+	switch fault {
+	case "endless-turn":
+		t.Turn, t.Linger, t.Stall = time.Hour, time.Hour, time.Hour
+	case "no-passing-by":
+		t.Stall = time.Hour
+	}
+	return t
+}
 
 func (q *Queue) plantedReceipt(t *txn, id int64, receipt string) string {
 	if fault == "ack-without-receipt" {

@@ -64,12 +64,14 @@ func (q *Queue) putOne(ctx context.Context, wait bool, payload []byte, opts []Pu
 		return PutResult{}, q.fail("put", err)
 	}
 	var res PutResult
-	err = q.withRoom(ctx, wait, 1, func() error {
-		return q.s.write(ctx, synced, func(t *txn) (err error) {
-			res, err = q.put(t, spec)
-			return err
-		})
-	})
+	o := &op{sync: synced, rows: 1, run: func(t *txn) (err error) {
+		res, err = q.put(t, spec)
+		return err
+	}}
+	if q.plain(spec) && spec.key == nil && q.cfg.maxPending == 0 {
+		o.put = &putOp{q, spec, &res}
+	}
+	err = q.withRoom(ctx, wait, 1, func() error { return q.s.write(ctx, o) })
 	return res, q.fail("put", err)
 }
 

@@ -52,10 +52,10 @@ func (q *Queue) putBatch(ctx context.Context, wait bool, jobs []NewJob) ([]PutRe
 }
 
 func (q *Queue) tryBatch(ctx context.Context, specs []*putSpec, res *[]PutResult, need *int64) error {
-	return q.s.write(ctx, synced, func(t *txn) (err error) {
+	return q.s.write(ctx, &op{sync: synced, rows: len(specs), run: func(t *txn) (err error) {
 		*res, *need, err = q.putMany(t, specs)
 		return err
-	})
+	}})
 }
 
 func (q *Queue) specs(jobs []NewJob) ([]*putSpec, error) {
@@ -130,13 +130,17 @@ func (q *Queue) chunk(specs []*putSpec, from int) int {
 	for ; i < len(specs) && i-from < chunkJobs; i++ {
 		s := specs[i]
 		size += len(s.payload)
-		plain := s.delay == 0 && s.at == nil && s.priority == 0 && !s.pendingKey && s.headersJSON == nil
-		aside := len(s.payload) > inlineLimit && !q.s.cfg.inline
-		if !plain || aside || s.maxRetries != specs[from].maxRetries || size > chunkBytes {
+		if !q.plain(s) || s.maxRetries != specs[from].maxRetries || size > chunkBytes {
 			break
 		}
 	}
 	return i
+}
+
+// plain tells whether the batch statement can store a job.
+func (q *Queue) plain(s *putSpec) bool {
+	aside := len(s.payload) > inlineLimit && !q.s.cfg.inline
+	return s.delay == 0 && s.at == nil && s.priority == 0 && !s.pendingKey && s.headersJSON == nil && !aside
 }
 
 // putChunk stores a run of jobs with one statement: all payloads in one blob, cut by spans.

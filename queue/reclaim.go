@@ -28,10 +28,10 @@ func (q *Queue) ReclaimExpired(ctx context.Context) (sum Reclaimed, err error) {
 			return sum, nil
 		}
 		var step Reclaimed
-		err = q.s.write(ctx, unsynced, func(t *txn) (err error) {
+		err = q.s.write(ctx, &op{sync: unsynced, rows: stepRows, run: func(t *txn) (err error) {
 			step, err = q.reclaim(t)
 			return err
-		})
+		}})
 		if err != nil {
 			return sum, q.fail("reclaim", err)
 		}

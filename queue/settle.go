@@ -21,7 +21,9 @@ type settleSpec struct {
 // Ack marks a job as done. It needs the current receipt and a lease that hasn't ended; otherwise nothing changes and the
 // error matches ErrLeaseLost and tells the cause ([LeaseLostError]). That holds for every settling call.
 func (q *Queue) Ack(ctx context.Context, id int64, receipt string) error {
-	return q.settle(ctx, "ack", unsynced, func(t *txn) error { return q.ack(t, id, receipt) })
+	o := settleOp(unsynced, 1, func(t *txn) error { return q.ack(t, id, receipt) })
+	o.ack = &ackOp{q, Ref{ID: id, Receipt: receipt}}
+	return q.fail("ack", q.s.write(ctx, o))
 }
 
 // Nack gives a job back for another delivery, at once or after a [Delay]; after its last delivery it goes to the dead
@@ -67,8 +69,12 @@ func (q *Queue) AckWith(ctx context.Context, id int64, receipt string, fn func(t
 	return q.fail("ack", err)
 }
 
-func (q *Queue) settle(ctx context.Context, op string, sync syncing, fn func(*txn) error) error {
-	return q.fail(op, q.s.write(ctx, sync, fn))
+func (q *Queue) settle(ctx context.Context, what string, sync syncing, fn func(*txn) error) error {
+	return q.fail(what, q.s.write(ctx, settleOp(sync, 1, fn)))
+}
+
+func settleOp(sync syncing, rows int, run func(*txn) error) *op {
+	return &op{sync: sync, urgent: true, rows: rows, run: run}
 }
 
 // settling reads the options of a call. def is the reason if none is given; allowed are those that may be.

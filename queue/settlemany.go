@@ -82,12 +82,12 @@ func (q *Queue) each(ctx context.Context, op string, sync syncing, refs []Ref, b
 	}, &errs)
 }
 
-func (q *Queue) settleMany(ctx context.Context, op string, sync syncing, refs []Ref, fn func(*txn) error, errs *[]error) ([]error, error) {
+func (q *Queue) settleMany(ctx context.Context, what string, sync syncing, refs []Ref, fn func(*txn) error, errs *[]error) ([]error, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	if err := q.settle(ctx, op, sync, fn); err != nil {
-		return nil, err
+	if err := q.s.write(ctx, settleOp(sync, len(refs), fn)); err != nil {
+		return nil, q.fail(what, err)
 	}
 	return *errs, nil
 }
@@ -108,7 +108,7 @@ func (q *Queue) Heartbeat(ctx context.Context, refs []Ref, d time.Duration) ([]B
 		return nil, nil
 	}
 	beats := make([]Beat, len(refs))
-	err := q.settle(ctx, "heartbeat", unsynced, func(t *txn) error {
+	err := q.s.write(ctx, settleOp(unsynced, len(refs), func(t *txn) error {
 		if !repeated(refs) {
 			return q.beat(t, refs, d, beats)
 		}
@@ -118,9 +118,9 @@ func (q *Queue) Heartbeat(ctx context.Context, refs []Ref, d time.Duration) ([]B
 			}
 		}
 		return nil
-	})
+	}))
 	if err != nil {
-		return nil, err
+		return nil, q.fail("heartbeat", err)
 	}
 	return beats, nil
 }

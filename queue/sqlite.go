@@ -21,6 +21,8 @@ import (
 
 const (
 	dbFile   = "localqueue.db"
+	lineFile = "localqueue.line" // see internal/turnstile
+	bellFile = "localqueue.bell" // see internal/doorbell; its FIFOs have a number after that
 	lockFile = "localqueue.lock" // a file of its own: opening the database any other way drops SQLite's locks
 
 	// pageSize of new files. Each page a transaction dirties is a frame in the WAL, and that is what a commit costs.
@@ -136,6 +138,27 @@ func driverCode(err error) (sqlite3.ErrNo, bool) {
 func isBusy(err error) bool {
 	code, ok := driverCode(err)
 	return ok && (code == sqlite3.ErrBusy || code == sqlite3.ErrProtocol)
+}
+
+// isOwnFailure tells an operation's own failure (a lost lease, no room), after which it has changed nothing, from one that
+// spoils the transaction.
+func isOwnFailure(err error) bool {
+	_, drivers := driverCode(err)
+	return !drivers && !errors.Is(err, sql.ErrNoRows) && !errors.Is(err, ErrIO)
+}
+
+// blamesStatement tells whether an error is due to one statement and its values, not to the file or the disk: others in the
+// same transaction may do better without it.
+func blamesStatement(err error) bool {
+	code, ok := driverCode(err)
+	if !ok {
+		return false
+	}
+	switch code {
+	case sqlite3.ErrConstraint, sqlite3.ErrTooBig, sqlite3.ErrMismatch, sqlite3.ErrRange, sqlite3.ErrError:
+		return true
+	}
+	return false
 }
 
 // storeError gives a driver's error the sentinel that a caller can act on. Other errors pass unchanged.

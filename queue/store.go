@@ -3,13 +3,16 @@ package queue
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/localqueue/localqueue/db/sqlite"
+	"github.com/localqueue/localqueue/queue/internal/turnstile"
 )
 
 // Store is a directory with one database file in it, open in this process. Any number of Stores, in any number of
@@ -25,6 +28,8 @@ type Store struct {
 	read   *sqlite.Queries // on the reader
 	bells  *bells
 	file   fileWatch
+
+	foreign foreignNews
 
 	closeOnce sync.Once
 	closing   chan struct{}
@@ -69,7 +74,12 @@ func Open(dir string, opts ...Option) (*Store, error) {
 	s.reader.SetMaxOpenConns(4)
 	s.reader.SetMaxIdleConns(4)
 	s.read = sqlite.New(s.reader)
-	s.bells = newBells(s)
+	if s.bells, err = newBells(s); err == nil && !cfg.noLine {
+		s.w.line, err = turnstile.Open(filepath.Join(filepath.Dir(path), lineFile), plantedTimes(turnstile.Defaults))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", dir, dirError(dir, err)), s.Close())
+	}
 	return s, nil
 }
 
@@ -100,7 +110,10 @@ func workerName(name string) string {
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		close(s.closing)
-		s.bells.stop()
+		s.foreign.stop()
+		if s.bells != nil {
+			s.bells.stop()
+		}
 		s.closeErr = s.w.close()
 		if err := s.reader.Close(); s.closeErr == nil {
 			s.closeErr = err

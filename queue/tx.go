@@ -35,7 +35,7 @@ var errTxEnded = fmt.Errorf("%w: the function that this Tx was given to has retu
 // Inside fn, calls of the Store other than those that take a Tx would wait for fn itself: they return ErrBusy after the
 // busy timeout.
 func (s *Store) Tx(ctx context.Context, fn func(tx *Tx) error) error {
-	return s.write(ctx, synced, func(t *txn) error {
+	return s.write(ctx, &op{sync: synced, alone: true, run: func(t *txn) error {
 		s.w.callersTx.Store(true)
 		defer s.w.callersTx.Store(false)
 		tx := &Tx{t: t, conn: s.w.conn}
@@ -47,7 +47,7 @@ func (s *Store) Tx(ctx context.Context, fn func(tx *Tx) error) error {
 			return errors.New("a statement inside Store.Tx ended the transaction: leave COMMIT and ROLLBACK to Tx")
 		}
 		return nil
-	})
+	}})
 }
 
 // ExecContext runs a statement of the caller's.
@@ -85,16 +85,16 @@ func (tx *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *s
 }
 
 // PutTx is Put in a transaction: the job is there when it commits, and gone if it doesn't. WithMaxPending doesn't wait
-// here: ErrFull at once. In a transaction of the caller's own, receivers are woken by their poll after its commit.
+// here: ErrFull at once. Receivers are woken after the commit, also that of a transaction of the caller's own.
 // ErrForeignTx: the transaction is on another file, or of another Store.
 func (q *Queue) PutTx(ctx context.Context, tx DBTX, payload []byte, opts ...PutOption) (res PutResult, err error) {
 	spec, err := q.spec(payload, opts)
 	if err != nil {
 		return res, q.fail("put", err)
 	}
-	err = q.in(ctx, "put", tx, func(t *txn) (err error) {
+	err = q.in(ctx, "put", tx, func(t *txn) (ref Ref, err error) {
 		res, err = q.put(t, spec)
-		return err
+		return Ref{ID: res.ID}, err
 	})
 	return res, err
 }
@@ -105,16 +105,20 @@ func (q *Queue) PutManyTx(ctx context.Context, tx DBTX, jobs []NewJob) (res []Pu
 	if err != nil || len(specs) == 0 {
 		return nil, q.fail("put of a batch", err)
 	}
-	err = q.in(ctx, "put of a batch", tx, func(t *txn) (err error) {
+	err = q.in(ctx, "put of a batch", tx, func(t *txn) (ref Ref, err error) {
 		res, _, err = q.putMany(t, specs)
-		return err
+		for _, r := range res {
+			ref.ID = max(ref.ID, r.ID) // the newest: a duplicate is in the file already
+		}
+		return ref, err
 	})
 	return res, err
 }
 
 // AckTx is Ack in a transaction: the caller's effects in the same file and the ack commit together, exactly once.
 func (q *Queue) AckTx(ctx context.Context, tx DBTX, id int64, receipt string) error {
-	return q.in(ctx, "ack", tx, func(t *txn) error { return q.ack(t, id, receipt) })
+	ref := Ref{ID: id, Receipt: receipt}
+	return q.in(ctx, "ack", tx, func(t *txn) (Ref, error) { return ref, q.ack(t, id, receipt) })
 }
 
 // NackTx is Nack in a transaction.
@@ -123,7 +127,8 @@ func (q *Queue) NackTx(ctx context.Context, tx DBTX, id int64, receipt string, c
 	if err != nil {
 		return q.fail("nack", err)
 	}
-	return q.in(ctx, "nack", tx, func(t *txn) error { return q.nack(t, id, receipt, spec) })
+	ref := Ref{ID: id, Receipt: receipt}
+	return q.in(ctx, "nack", tx, func(t *txn) (Ref, error) { return ref, q.nack(t, id, receipt, spec) })
 }
 
 // FailTx is Fail in a transaction.
@@ -132,7 +137,8 @@ func (q *Queue) FailTx(ctx context.Context, tx DBTX, id int64, receipt string, c
 	if err != nil {
 		return q.fail("fail", err)
 	}
-	return q.in(ctx, "fail", tx, func(t *txn) error { return q.failJob(t, id, receipt, spec) })
+	ref := Ref{ID: id, Receipt: receipt}
+	return q.in(ctx, "fail", tx, func(t *txn) (Ref, error) { return ref, q.failJob(t, id, receipt, spec) })
 }
 
 // ReleaseTx is Release in a transaction.
@@ -141,11 +147,12 @@ func (q *Queue) ReleaseTx(ctx context.Context, tx DBTX, id int64, receipt string
 	if err != nil {
 		return q.fail("release", err)
 	}
-	return q.in(ctx, "release", tx, func(t *txn) error { return q.release(t, id, receipt, spec) })
+	ref := Ref{ID: id, Receipt: receipt}
+	return q.in(ctx, "release", tx, func(t *txn) (Ref, error) { return ref, q.release(t, id, receipt, spec) })
 }
 
-// in runs an operation in a transaction that was handed in.
-func (q *Queue) in(ctx context.Context, op string, tx DBTX, fn func(*txn) error) error {
+// in runs an operation in a transaction that was handed in. fn returns what it has put or settled.
+func (q *Queue) in(ctx context.Context, op string, tx DBTX, fn func(*txn) (Ref, error)) error {
 	if own, ok := tx.(*Tx); ok {
 		if own.ended {
 			return q.fail(op, errTxEnded)
@@ -153,7 +160,8 @@ func (q *Queue) in(ctx context.Context, op string, tx DBTX, fn func(*txn) error)
 		if own.t.s != q.s {
 			return q.fail(op, fmt.Errorf("%w: it belongs to another Store", ErrForeignTx))
 		}
-		return q.fail(op, fn(own.t))
+		_, err := fn(own.t)
+		return q.fail(op, err)
 	}
 	same, err := sameDatabase(ctx, tx, q.s.path)
 	if err != nil {
@@ -167,6 +175,11 @@ func (q *Queue) in(ctx context.Context, op string, tx DBTX, fn func(*txn) error)
 		return q.fail(op, ErrClosed)
 	default:
 	}
-	t := &txn{s: q.s, q: sqlite.New(tx), now: q.s.nowMillis()} // its rings come too early: the watcher sees the commit
-	return q.fail(op, storeError(q.s.path, fn(t)))
+	t := &txn{s: q.s, q: sqlite.New(tx), now: q.s.nowMillis()}
+	ref, err := fn(t)
+	if err != nil {
+		return q.fail(op, storeError(q.s.path, err))
+	}
+	q.s.expect(unseen{ref: ref, rings: t.rings, look: t.look})
+	return nil
 }

@@ -2,16 +2,20 @@ package queue
 
 import (
 	"context"
+	"errors"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/localqueue/localqueue/queue/internal/doorbell"
 )
 
-// Waiting inside the process goes by bells: whoever waits subscribes before it looks, and a commit rings for as many
-// waiters as it has news for, so that there is no herd. What other processes write, and what time brings, the bells'
-// one watcher goroutine finds: it reads PRAGMA data_version, a counter in shared memory, and looks into the queues that
-// somebody waits on only when it has moved or something has fallen due.
+// Waiting goes by bells: whoever waits subscribes before it looks, and a commit rings for as many waiters as it has news
+// for, so that there is no herd: those of this process first, then, by the doorbell (internal/doorbell), those of others.
+// What time brings the bells' one watcher goroutine finds: it sleeps until something falls due. It also reads
+// PRAGMA data_version, a counter in shared memory, now and then, for the sake of writers that don't ring.
 
 type bellKind uint8
 
@@ -25,6 +29,13 @@ type bellKey struct {
 	queue string
 }
 
+func (k bellKey) outside() doorbell.Key {
+	if k.kind == forRoom {
+		return doorbell.KeyOf("room " + k.queue)
+	}
+	return doorbell.KeyOf("jobs " + k.queue)
+}
+
 // waiter is one blocked call. Its channel carries whether the ring should be passed on once it has served.
 type waiter struct {
 	key    bellKey
@@ -33,13 +44,21 @@ type waiter struct {
 	passOn bool
 }
 
+// line is those who wait for one thing, in the order of arrival.
+type line struct {
+	waiters   []*waiter
+	announced bool // other processes will ring for it
+}
+
 type bells struct {
 	s       *Store
+	out     *doorbell.Bell
 	waiting atomic.Int64
+	deaf    atomic.Bool // other processes can't ring here: look often
 
 	mu      sync.Mutex
-	waiters map[bellKey][]*waiter // in the order of arrival
-	changed chan struct{}         // to the watcher: look again (a waiter came, or a time changed)
+	lines   map[bellKey]*line
+	changed chan struct{} // to the watcher: look again (a waiter came, or a time changed)
 
 	started  bool
 	stopOnce sync.Once
@@ -47,8 +66,11 @@ type bells struct {
 	done     chan struct{}
 }
 
-func newBells(s *Store) *bells {
-	return &bells{s: s, waiters: map[bellKey][]*waiter{}, changed: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
+func newBells(s *Store) (*bells, error) {
+	b := &bells{s: s, lines: map[bellKey]*line{}, changed: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
+	out, err := doorbell.Open(filepath.Join(filepath.Dir(s.path), bellFile), b.heard)
+	b.out = out
+	return b, err
 }
 
 func (b *bells) anyone() bool { return b.waiting.Load() > 0 }
@@ -57,7 +79,17 @@ func (b *bells) anyone() bool { return b.waiting.Load() > 0 }
 func (b *bells) subscribe(key bellKey) *waiter {
 	w := &waiter{key: key, ch: make(chan bool, 1)}
 	b.mu.Lock()
-	b.waiters[key] = append(b.waiters[key], w)
+	l := b.lines[key]
+	if l == nil {
+		l = &line{}
+		b.lines[key] = l
+		err := b.out.Listen(key.outside())
+		l.announced = err == nil
+		if errors.Is(err, doorbell.ErrDeaf) {
+			b.deaf.Store(true)
+		}
+	}
+	l.waiters = append(l.waiters, w)
 	b.waiting.Add(1)
 	select {
 	case <-b.quit:
@@ -90,45 +122,77 @@ func (b *bells) wait(ctx context.Context, w *waiter) error {
 // passed on.
 func (b *bells) leave(w *waiter, served bool) {
 	b.mu.Lock()
-	line := b.waiters[w.key]
-	if i := slices.Index(line, w); i >= 0 {
-		line = slices.Delete(line, i, i+1)
+	l := b.lines[w.key]
+	if i := slices.Index(l.waiters, w); i >= 0 {
+		l.waiters = slices.Delete(l.waiters, i, i+1)
 		b.waiting.Add(-1)
 	}
-	if len(line) == 0 {
-		delete(b.waiters, w.key)
-	} else {
-		b.waiters[w.key] = line
+	if len(l.waiters) == 0 {
+		delete(b.lines, w.key)
+		if l.announced {
+			b.out.Unlisten(w.key.outside())
+		}
 	}
 	b.mu.Unlock()
+	again := func(passOn bool) {
+		if b.ringHere(w.key, 1, passOn) == 0 && !served {
+			b.out.Ring(w.key.outside(), 1)
+		}
+	}
 	if w.rung && (!served || w.passOn) {
-		b.ring(w.key, 1, w.passOn)
+		again(w.passOn)
 	}
 	select {
 	case passOn := <-w.ch:
-		b.ring(w.key, 1, passOn)
+		again(passOn)
 	default:
 	}
 }
 
-// ring wakes the first n that aren't rung yet. With passOn each wakes the next once it got what it waited for: for news
-// whose size isn't known.
-func (b *bells) ring(key bellKey, n int, passOn bool) {
+// ring wakes n waiters, here or in other processes.
+func (b *bells) ring(key bellKey, n int) {
+	n -= b.ringHere(key, n, false)
+	if !plantedDeafness() {
+		b.out.Ring(key.outside(), n)
+	}
+}
+
+// ringHere wakes the first n of this process that aren't rung yet, and returns how many that were. With passOn each wakes
+// the next once it got what it waited for: for news whose size isn't known.
+func (b *bells) ringHere(key bellKey, n int, passOn bool) (rung int) {
 	if !b.anyone() {
-		return
+		return 0
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, w := range b.waiters[key] {
-		if n == 0 {
-			return
+	l := b.lines[key]
+	if l == nil {
+		return 0
+	}
+	for _, w := range l.waiters {
+		if rung == n {
+			return rung
 		}
 		select {
 		case w.ch <- passOn:
-			n--
+			rung++
 		default:
 		}
 	}
+	return rung
+}
+
+// heard passes on what another process has rung.
+func (b *bells) heard(news doorbell.News) {
+	if news.N == 0 {
+		return
+	}
+	for _, k := range b.keys() {
+		if k.outside() == news.Key {
+			news.N -= b.ringHere(k, news.N, false)
+		}
+	}
+	b.out.Forward(news)
 }
 
 // look makes the watcher compute anew what falls due next.
@@ -149,6 +213,9 @@ func (b *bells) stop() {
 		if started {
 			<-b.done
 		}
+		if err := b.out.Close(); err != nil {
+			b.s.cfg.logger.Error("localqueue: closing the doorbell", "dir", b.s.dir, "err", err)
+		}
 	})
 }
 
@@ -156,12 +223,15 @@ func (b *bells) stop() {
 func (b *bells) keys() []bellKey {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	keys := make([]bellKey, 0, len(b.waiters))
-	for k := range b.waiters {
+	keys := make([]bellKey, 0, len(b.lines))
+	for k := range b.lines {
 		keys = append(keys, k)
 	}
 	return keys
 }
+
+// deafPoll is the poll interval of a process that nobody can ring.
+const deafPoll = 5 * time.Millisecond
 
 // lookAgain bounds how long the watcher trusts what it knows: a safety net. A longer poll interval is longer patience.
 const lookAgain = time.Second
@@ -178,6 +248,9 @@ func (b *bells) watch() {
 	defer timer.Stop()
 	for {
 		wait := b.s.cfg.poll
+		if b.deaf.Load() {
+			wait = min(wait, deafPoll)
+		}
 		if due > 0 {
 			wait = min(wait, max(time.Duration(due-b.s.nowMillis())*time.Millisecond, 0))
 		}
@@ -203,7 +276,7 @@ func (b *bells) watch() {
 		if err != nil {
 			// The waiters find the error themselves, and say it to their callers.
 			for _, k := range b.keys() {
-				b.ring(k, 1, true)
+				b.ringHere(k, 1, true)
 			}
 			due = b.s.nowMillis() + lookAgain.Milliseconds()
 			continue
@@ -221,12 +294,12 @@ func (b *bells) runOnce(ctx context.Context) (next int64) {
 	now := b.s.nowMillis()
 	for _, k := range b.keys() {
 		if k.kind == forRoom {
-			b.ring(k, 1, true)
+			b.ringHere(k, 1, true)
 			continue
 		}
 		o, err := b.s.read.Outlook(ctx, k.queue)
 		if err != nil {
-			b.ring(k, 1, true)
+			b.ringHere(k, 1, true)
 			continue
 		}
 		for _, at := range []int64{o.NextDue, o.NextLeaseEnd} {
@@ -236,7 +309,7 @@ func (b *bells) runOnce(ctx context.Context) (next int64) {
 		}
 		// A receiver that waits on a file that is gone would wait for ever; woken, it finds that out.
 		if claimable(o.Ready, o.NextDue, o.NextLeaseEnd, o.Paused, now) || b.s.file.check() != nil {
-			b.ring(k, 1, true)
+			b.ringHere(k, 1, true)
 		}
 	}
 	return next

@@ -2,107 +2,16 @@ package queue
 
 import (
 	"context"
-	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
-	"github.com/localqueue/localqueue/db/sqlite"
+	"github.com/localqueue/localqueue/queue/internal/commit"
 )
 
-// The one write path: lead, BEGIN IMMEDIATE, read the clock, statements, COMMIT, answer. Everything that changes the file
-// goes through Store.write, for one caller or many.
-
-// writer is the one connection that writes, with everything prepared on it.
-type writer struct {
-	path string
-	db   *sql.DB
-	turn chan struct{} // held by the goroutine that writes
-
-	conn                    *sql.Conn
-	q                       *sqlite.Queries
-	begin, commit, rollback *sql.Stmt
-	full                    bool // what PRAGMA synchronous is now: FULL or NORMAL
-	lost                    bool // the connection broke and could not be replaced yet
-
-	callersTx atomic.Bool // the turn is held by a caller's function (Store.Tx)
-}
-
-// SQLite's own waiting can't be interrupted and starves; the writer has none (a busy timeout of 0), and waits
-// here, unless the Store is to have no line.
-func openWriter(ctx context.Context, path string, wait time.Duration) (*writer, error) {
-	w := &writer{path: path, turn: make(chan struct{}, 1)}
-	w.db = sql.OpenDB(newConnector(path, wait, "&mode=rw", writerPragmas()))
-	w.db.SetMaxOpenConns(1)
-	if err := w.connect(ctx); err != nil {
-		_ = w.db.Close()
-		return nil, err
-	}
-	return w, nil
-}
-
-func (w *writer) connect(ctx context.Context) (err error) {
-	if w.conn, err = w.db.Conn(ctx); err != nil {
-		return err
-	}
-	if w.q, err = sqlite.Prepare(ctx, w.conn); err != nil {
-		return errors.Join(err, w.conn.Close())
-	}
-	for _, p := range []struct {
-		stmt **sql.Stmt
-		text string
-	}{{&w.begin, "BEGIN IMMEDIATE"}, {&w.commit, "COMMIT"}, {&w.rollback, "ROLLBACK"}} {
-		*p.stmt, err = w.conn.PrepareContext(ctx, p.text) //nolint:sqlclosecheck // close does, with the connection
-		if err != nil {
-			return errors.Join(err, w.conn.Close())
-		}
-	}
-	w.full, w.lost = false, false
-	return nil
-}
-
-// reconnect replaces a connection that can't be brought out of its transaction. If that fails, the next write tries again.
-func (w *writer) reconnect() error {
-	// Raw with ErrBadConn makes the pool drop the connection instead of keeping it.
-	_ = w.conn.Raw(func(any) error { return driver.ErrBadConn })
-	_ = w.conn.Close()
-	w.lost = true
-	return w.connect(context.Background())
-}
-
-func (w *writer) close() error {
-	w.turn <- struct{}{}
-	defer func() { <-w.turn }()
-	err := w.q.Close()
-	for _, stmt := range []*sql.Stmt{w.begin, w.commit, w.rollback} {
-		err = errors.Join(err, stmt.Close())
-	}
-	return errors.Join(err, w.conn.Close(), w.db.Close())
-}
-
-// txn is one transaction on the writer, or on a connection of the caller's.
-type txn struct {
-	s     *Store
-	q     *sqlite.Queries
-	now   int64 // Unix milliseconds, read under the write lock
-	rings []ring
-	buf   [2]ring
-	look  bool // the next thing to fall due may be another: the watcher must look, after the commit as the rings
-}
-
-// ring wakes n waiters once the transaction is in the file.
-type ring struct {
-	key bellKey
-	n   int
-}
-
-func (t *txn) ring(kind bellKind, queue string, n int) {
-	if n > 0 && t.s.bells.anyone() {
-		t.rings = append(t.rings, ring{bellKey{kind, queue}, n})
-	}
-}
+// The one write path. A caller joins the group of those that write (internal/commit). The one that leads waits for this
+// process's turn (internal/turnstile) and for the lock, reads the clock, runs every call of its batch, commits, answers
+// them all, and rings for those that sleep. Everything that changes the file goes through here.
 
 // syncing says whether a commit must be on the disk before it is answered, where the Store is Balanced.
 type syncing bool
@@ -112,157 +21,173 @@ const (
 	unsynced syncing = false // claims, acks and the like: a power cut that takes one only redelivers
 )
 
-// write runs op in a transaction and returns after COMMIT. An error of op rolls back. The context is for the wait, not
-// for the transaction: cancelling a statement could roll back half of it.
-func (s *Store) write(ctx context.Context, sync syncing, op func(*txn) error) error {
-	start := time.Now()
-	if err := s.lead(ctx, start); err != nil {
+// maxBatch bounds the rows of one transaction, some 20 ms of work. A call that is larger goes alone.
+const maxBatch = 1000
+
+// graceInBatch is how long a caller whose context has ended waits for the transaction its call is in.
+const graceInBatch = 50 * time.Millisecond
+
+type call = commit.Call[*op]
+
+// write runs an operation and returns after COMMIT. The context is for the wait, not for the transaction: cancelling a
+// statement could roll back half of it.
+func (s *Store) write(ctx context.Context, o *op) error {
+	p := s.patience(ctx)
+	c := &call{Op: o, Urgent: o.urgent && !plantedPatience(), Alone: o.alone, Weight: o.rows + 1}
+	lead, err := s.join(p, c)
+	if !lead {
 		return err
 	}
-	t := &txn{s: s, q: s.w.q}
-	t.rings = t.buf[:0]
-	err := s.transact(ctx, start, sync, t, op)
-	if err == nil && !plantedSilence() {
-		for _, r := range t.rings {
-			s.bells.ring(r.key, r.n, false)
-		}
-		if t.look && s.bells.anyone() {
-			s.bells.look()
-		}
-	}
-	return err
+	return s.lead(p, c)
 }
 
-// lead waits for this process's turn to write.
-func (s *Store) lead(ctx context.Context, start time.Time) error {
-	if err := ctx.Err(); err != nil {
-		return err
+// join waits until the call is answered, or is to lead.
+func (s *Store) join(p *patience, c *call) (lead bool, err error) {
+	if err := p.over(); err != nil {
+		return false, err
 	}
-	select {
-	case s.w.turn <- struct{}{}:
-	default:
-		timer := time.NewTimer(s.cfg.busy - time.Since(start))
-		defer timer.Stop()
-		select {
-		case s.w.turn <- struct{}{}:
-		case <-ctx.Done():
-			return fmt.Errorf("%w: other writers of this process came first: %w", ErrBusy, ctx.Err())
-		case <-s.closing:
-			return ErrClosed
-		case <-timer.C:
-			if s.w.callersTx.Load() {
-				return fmt.Errorf("%w: a transaction of this Store has been open for %v; inside Store.Tx use PutTx and its like: Put would wait for itself", ErrBusy, s.cfg.busy)
-			}
-			return fmt.Errorf("%w: other writers of this process have kept it for %v", ErrBusy, s.cfg.busy)
-		}
+	group := &s.w.group
+	if group.Join(c) {
+		lead = true
+	} else if lead, err = s.follow(p, c); !lead {
+		return false, err
 	}
+	if p.closed() {
+		group.Pass(0)
+		return false, ErrClosed
+	}
+	return true, nil
+}
+
+// follow waits for the leader's answer, or to lead.
+func (s *Store) follow(p *patience, c *call) (lead bool, err error) {
+	timer := time.NewTimer(p.left())
+	defer timer.Stop()
 	select {
+	case lead := <-c.Turn():
+		return lead, c.Err()
+	case <-p.ctx.Done():
+		err = fmt.Errorf("%w: other writers came first: %w", ErrBusy, p.ctx.Err())
 	case <-s.closing:
-		<-s.w.turn
-		return ErrClosed
-	default:
-		return nil
+		err = ErrClosed
+	case <-timer.C:
+		err = s.kept()
 	}
+	if s.w.group.Leave(c) {
+		return false, err
+	}
+	// It is in a transaction. At Close that is finished first; who has no time any more doesn't hear how it ends.
+	if errors.Is(err, ErrClosed) {
+		<-c.Turn()
+		return false, c.Err()
+	}
+	timer.Reset(graceInBatch)
+	select {
+	case <-c.Turn():
+		return false, c.Err()
+	case <-timer.C:
+	}
+	if !s.w.group.Abandon(c) {
+		<-c.Turn()
+		return false, c.Err()
+	}
+	if c.Op.claim != nil { // whatever it gets is given back
+		return false, err
+	}
+	return false, fmt.Errorf("%w: the transaction it is in goes on: %w", ErrOutcomeUnknown, err)
 }
 
-func (s *Store) transact(ctx context.Context, start time.Time, sync syncing, t *txn, op func(*txn) error) (err error) {
-	w := s.w
-	defer func() { <-w.turn }()
+// kept is the error of a caller whose busy timeout has passed while others led.
+func (s *Store) kept() error {
+	switch {
+	case s.w.callersTx.Load():
+		return fmt.Errorf("%w: a transaction of this Store has been open for %v; inside Store.Tx use PutTx and its like: Put would wait for itself", ErrBusy, s.cfg.busy)
+	case s.w.blocked.Load():
+		return fmt.Errorf("%w: another process has held the write lock for %v", ErrBusy, s.cfg.busy)
+	}
+	return fmt.Errorf("%w: other writers of this process have kept it for %v", ErrBusy, s.cfg.busy)
+}
+
+// lead carries a batch with the caller's own call through a transaction.
+func (s *Store) lead(p *patience, own *call) error {
+	b := &batch{s: s, own: own}
+	defer func() { // also when a caller's function panics or ends its goroutine
+		s.w.group.Pass(len(b.calls))
+		b.ring()
+	}()
+	if !own.Alone {
+		s.w.group.Gather()
+	}
+	if err := b.begin(p); err != nil {
+		if s.w.line != nil && s.w.group.Waiting() == 0 {
+			s.w.line.Quit()
+		}
+		return err
+	}
+	b.carryOut()
+	return own.Err()
+}
+
+// exclusively runs fn as the leader, outside a transaction.
+func (s *Store) exclusively(ctx context.Context, fn func(*patience) error) error {
+	p := s.patience(ctx)
+	if lead, err := s.join(p, &call{Op: &op{}, Alone: true}); !lead {
+		return err
+	}
+	defer s.w.group.Pass(1)
 	if err := s.file.check(); err != nil {
 		return err
 	}
-	if w.lost {
-		err := retryBusy(ctx, s.cfg.busy-time.Since(start), func() error { return w.connect(context.Background()) })
-		if err != nil {
-			return storeError(s.path, err)
-		}
-		t.q = w.q
+	return fn(p)
+}
+
+// patience is how long a caller waits: until its context ends, the Store closes or the busy timeout has passed.
+type patience struct {
+	s     *Store
+	ctx   context.Context
+	start time.Time
+}
+
+func (s *Store) patience(ctx context.Context) *patience {
+	return &patience{s: s, ctx: ctx, start: time.Now()}
+}
+
+func (p *patience) left() time.Duration { return p.s.cfg.busy - time.Since(p.start) }
+
+func (p *patience) closed() bool {
+	select {
+	case <-p.s.closing:
+		return true
+	default:
+		return false
 	}
-	if err := w.setSync(s.cfg.durability == Full || s.cfg.durability == Balanced && bool(sync)); err != nil {
-		return storeError(s.path, err)
-	}
-	plantedClock := s.plantedEarlyClock()
-	if err := s.beginImmediate(ctx, start); err != nil {
+}
+
+func (p *patience) over() error {
+	if err := p.ctx.Err(); err != nil {
 		return err
 	}
-	ended := false
-	defer func() { // also when op panics or exits its goroutine
-		if !ended {
-			w.undo(s)
-		}
-	}()
-	t.now = s.nowMillis() // after the lock: a long wait must not shorten a lease
-	if plantedClock != 0 {
-		t.now = plantedClock
+	if p.closed() {
+		return ErrClosed
 	}
-	if err := op(t); err != nil && !plantedSwallow() {
-		return storeError(s.path, err)
-	}
-	if plantedEarlyAnswer() {
-		return nil
-	}
-	if _, err := w.commit.ExecContext(context.Background()); err != nil {
-		if commitIsUncertain(err) {
-			return fmt.Errorf("%w: the commit failed half way: %w", ErrOutcomeUnknown, storeError(s.path, err))
-		}
-		return storeError(s.path, err)
-	}
-	ended = true
 	return nil
 }
 
-// setSync switches PRAGMA synchronous. It takes effect when it is prepared, so it can't be a cached statement; run like
-// this it costs under 1 us.
-func (w *writer) setSync(full bool) error {
-	if w.full == full {
-		return nil
+// Wait blocks until c is closed or d has passed. The error says that the caller waits no longer.
+func (p *patience) Wait(c <-chan struct{}, d time.Duration) error {
+	left := p.left()
+	if left <= 0 {
+		return fmt.Errorf("%w: another process has held the write lock for %v", ErrBusy, p.s.cfg.busy)
 	}
-	level := "1"
-	if full {
-		level = "2"
+	timer := time.NewTimer(min(d, left))
+	defer timer.Stop()
+	select {
+	case <-c:
+	case <-timer.C:
+	case <-p.ctx.Done():
+		return fmt.Errorf("%w: another process has the write lock: %w", ErrBusy, p.ctx.Err())
+	case <-p.s.closing:
+		return ErrClosed
 	}
-	_, err := w.conn.ExecContext(context.Background(), "PRAGMA synchronous = "+level)
-	if err == nil {
-		w.full = full
-	}
-	return err
-}
-
-// beginImmediate takes SQLite's write lock, trying again until the busy timeout while another process has it.
-func (s *Store) beginImmediate(ctx context.Context, start time.Time) error {
-	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
-		_, err := s.w.begin.ExecContext(context.Background())
-		if err == nil {
-			return nil
-		}
-		if !isBusy(err) {
-			return storeError(s.path, err)
-		}
-		left := s.cfg.busy - time.Since(start)
-		if left <= 0 {
-			return fmt.Errorf("%w: another process has held the write lock for %v: %w", ErrBusy, s.cfg.busy, err)
-		}
-		timer := time.NewTimer(min(pause, left))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return fmt.Errorf("%w: another process has the write lock: %w", ErrBusy, ctx.Err())
-		case <-s.closing:
-			timer.Stop()
-			return ErrClosed
-		}
-	}
-}
-
-// undo rolls back. SQLite has done so by itself after some errors, so ROLLBACK's own error says nothing; what counts is
-// that the connection is out of the transaction.
-func (w *writer) undo(s *Store) {
-	_, _ = w.rollback.ExecContext(context.Background())
-	if !inTransaction(w.conn) {
-		return
-	}
-	if err := w.reconnect(); err != nil {
-		s.cfg.logger.Error("localqueue: the writing connection is lost", "dir", s.dir, "err", err)
-	}
+	return nil
 }

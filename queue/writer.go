@@ -1,0 +1,118 @@
+package queue
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/localqueue/localqueue/db/sqlite"
+	"github.com/localqueue/localqueue/queue/internal/commit"
+	"github.com/localqueue/localqueue/queue/internal/turnstile"
+)
+
+// writer is the one connection that writes, with everything prepared on it.
+type writer struct {
+	path  string
+	db    *sql.DB
+	group commit.Group[*op] // of the callers in this process; its leader has the connection
+	line  *turnstile.Line   // of the processes; nil: without
+
+	conn                    *sql.Conn
+	q                       *sqlite.Queries
+	begin, commit, rollback *sql.Stmt
+	full                    bool // what PRAGMA synchronous is now: FULL or NORMAL
+	lost                    bool // the connection broke and could not be replaced yet
+
+	callersTx atomic.Bool // the turn is held by a caller's function (Store.Tx)
+	blocked   atomic.Bool // the leader waits for another process
+}
+
+// SQLite's own waiting can't be interrupted and starves; the writer has none (a busy timeout of 0), and waits in Go,
+// unless the Store is to have no line.
+func openWriter(ctx context.Context, path string, wait time.Duration) (*writer, error) {
+	w := &writer{path: path}
+	w.db = sql.OpenDB(newConnector(path, wait, "&mode=rw", writerPragmas()))
+	w.db.SetMaxOpenConns(1)
+	if err := w.connect(ctx); err != nil {
+		_ = w.db.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *writer) connect(ctx context.Context) (err error) {
+	if w.conn, err = w.db.Conn(ctx); err != nil {
+		return err
+	}
+	if w.q, err = sqlite.Prepare(ctx, w.conn); err != nil {
+		return errors.Join(err, w.conn.Close())
+	}
+	for _, p := range []struct {
+		stmt **sql.Stmt
+		text string
+	}{{&w.begin, "BEGIN IMMEDIATE"}, {&w.commit, "COMMIT"}, {&w.rollback, "ROLLBACK"}} {
+		*p.stmt, err = w.conn.PrepareContext(ctx, p.text) //nolint:sqlclosecheck // close does, with the connection
+		if err != nil {
+			return errors.Join(err, w.conn.Close())
+		}
+	}
+	w.full, w.lost = false, false
+	return nil
+}
+
+// reconnect replaces a connection that can't be brought out of its transaction. If that fails, the next write tries again.
+func (w *writer) reconnect() error {
+	// Raw with ErrBadConn makes the pool drop the connection instead of keeping it.
+	_ = w.conn.Raw(func(any) error { return driver.ErrBadConn })
+	_ = w.conn.Close()
+	w.lost = true
+	return w.connect(context.Background())
+}
+
+// close waits for the operation under way, and leads for good.
+func (w *writer) close() error {
+	last := &commit.Call[*op]{Alone: true}
+	for lead := w.group.Join(last); !lead; {
+		lead = <-last.Turn()
+	}
+	err := w.q.Close()
+	for _, stmt := range []*sql.Stmt{w.begin, w.commit, w.rollback} {
+		err = errors.Join(err, stmt.Close())
+	}
+	if w.line != nil {
+		err = errors.Join(err, w.line.Close())
+	}
+	return errors.Join(err, w.conn.Close(), w.db.Close())
+}
+
+// setSync switches PRAGMA synchronous. It takes effect when it is prepared, so it can't be a cached statement; run like
+// this it costs under 1 us.
+func (w *writer) setSync(full bool) error {
+	if w.full == full {
+		return nil
+	}
+	level := "1"
+	if full {
+		level = "2"
+	}
+	_, err := w.conn.ExecContext(context.Background(), "PRAGMA synchronous = "+level)
+	if err == nil {
+		w.full = full
+	}
+	return err
+}
+
+// undo rolls back. SQLite has done so by itself after some errors, so ROLLBACK's own error says nothing; what counts is
+// that the connection is out of the transaction.
+func (w *writer) undo(s *Store) {
+	_, _ = w.rollback.ExecContext(context.Background())
+	if !inTransaction(w.conn) {
+		return
+	}
+	if err := w.reconnect(); err != nil {
+		s.cfg.logger.Error("localqueue: the writing connection is lost", "dir", s.dir, "err", err)
+	}
+}
