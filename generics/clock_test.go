@@ -39,7 +39,8 @@ func TestABackwardClockStepStallsNeitherPollsNorHeartbeats(t *testing.T) {
 	if got := receive(t, entered); got != 3 {
 		t.Errorf("got %d", got)
 	}
-	c.step(time.Hour) // and the lease is as it was: heartbeats have gone on, so it is not over
+	eventually(t, "both are acked", func() bool { return stats(t, q).Acked == 2 }) // their leases end with the step
+	c.step(time.Hour)                                                              // and the lease is as it was: heartbeats have gone on, so it is not over
 	first := record(t, q, running).LeaseUntil
 	eventually(t, "a heartbeat has come", func() bool { return record(t, q, running).LeaseUntil.After(first) })
 	close(leave)

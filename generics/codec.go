@@ -71,7 +71,7 @@ func (c jsonCodec[T]) Decode(payload []byte) (T, error) {
 		return zero, explain(err, dec.InputOffset())
 	}
 	end := dec.InputOffset()
-	if _, err := dec.Token(); err != io.EOF {
+	if len(bytes.TrimLeft(payload[end:], " \t\r\n")) > 0 { // asking the decoder for more would cost it another buffer
 		return zero, &jsonError{text: fmt.Sprintf("something follows the JSON value, which ends at byte %d", end)}
 	}
 	return value, nil

@@ -39,23 +39,25 @@ func TestAnAckThatMeetsABusyFileIsTriedAgainWithoutAnotherExecution(t *testing.T
 }
 
 func TestAResultThatCannotBeStoredBeforeTheLeaseEndsIsLost(t *testing.T) {
-	dir, done := t.TempDir(), newEvents()
-	q := openDir[int](t, dir, queue.WithBusyTimeout(time.Millisecond), queue.WithLease(200*time.Millisecond))
-	put(t, q, 1)
-	r := testRun(t, q, done.hook())
-	h, _ := take(t, q, r)
-	unlock := lock(t, dir)
-	o, err := r.settle(h, verdict{act: ack, outcome: Acked})
-	if o != Lost || !errors.Is(err, queue.ErrLeaseLost) || !errors.Is(err, queue.ErrBusy) {
-		t.Errorf("%s, %v", o, err)
-	}
-	unlock()
-	put(t, q, 2)
-	other, _ := take(t, q, r)
-	lock(t, dir)
-	r.releaseAll([]*hold{other})
-	if e := receive(t, done); e.Outcome != Lost || !errors.Is(e.Err, queue.ErrLeaseLost) {
-		t.Errorf("%+v", e)
+	dir := t.TempDir()
+	q := openDir[int](t, dir, queue.WithBusyTimeout(time.Millisecond))
+	r := testRun(t, q)
+	for _, c := range []struct {
+		v     verdict
+		store storing
+	}{{verdict{act: ack, outcome: Acked}, r.ackMany}, {verdict{act: release, outcome: Released}, r.releaseMany}} {
+		put(t, q, 1)
+		h, _ := take(t, q, r)
+		unlock := lock(t, dir)
+		o, err := settled(r, h, c.v, func(ctx context.Context, holds []*hold) ([]error, error) {
+			losses, err := c.store(ctx, holds)
+			h.extended(time.Now()) // that is, its lease ends with the first attempt
+			return losses, err
+		})
+		if o != Lost || !errors.Is(err, queue.ErrLeaseLost) || !errors.Is(err, queue.ErrBusy) {
+			t.Errorf("%s, %v", o, err)
+		}
+		unlock()
 	}
 }
 

@@ -39,6 +39,7 @@ func (k *keeper) loop(stop <-chan struct{}) {
 			return
 		case <-timer.C:
 		}
+		k.giveBack(k.slots.overdue(time.Now()))
 		if time.Now().Before(next) {
 			k.look()
 		} else {
@@ -127,7 +128,7 @@ func (k *keeper) failed(holds []*hold, err error) time.Duration {
 // needing lists the jobs whose leases are to be kept.
 func (k *keeper) needing() []*hold {
 	var holds []*hold
-	for _, h := range k.slots.held() {
+	for _, h := range k.slots.all() {
 		if h.needsLease() {
 			holds = append(holds, h)
 		}

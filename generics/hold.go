@@ -9,13 +9,15 @@ import (
 	"github.com/localqueue/localqueue/queue"
 )
 
-// hold is a job that a Worker holds, from the claim to its end. The job's goroutine, the heartbeats, the handler's own
-// settling and the stop meet here.
+// hold is a job that a Worker holds, from the claim to its end. Its slot, the heartbeats, the handler's own settling, the
+// Worker's and the stop meet here.
 type hold struct {
-	job *queue.Job
+	job   *queue.Job
+	taken time.Time // when it was claimed
 
 	mu       sync.Mutex
 	phase    phase
+	verdict  verdict                 // what is to be done with it, once the handler has ended
 	begun    time.Time               // when the handler started
 	took     time.Duration           // how long it ran
 	deadline time.Time               // when the lease ends, by the monotonic clock, as far as is known here
@@ -28,53 +30,75 @@ type hold struct {
 type phase int
 
 const (
-	waiting    phase = iota // claimed ahead of a free slot
-	running                 // the handler runs
-	concluding              // the handler has returned, the Worker settles
-	abandoned               // the Worker has stopped, the handler has not returned
+	waiting   phase = iota // claimed ahead of a free slot
+	running                // the handler runs
+	concluded              // the handler has ended, or won't run; the verdict waits to be stored
+	settling               // the verdict is being stored
+	abandoned              // the Worker has stopped, the handler has not returned
 )
 
 // newHold takes up a job just claimed. The Store's clock says how much of the lease is left, but never more than all.
 func newHold(job *queue.Job, now time.Time, lease time.Duration) *hold {
 	left := min(max(job.LeaseUntil.Sub(now), 0), lease)
-	return &hold{job: job, deadline: time.Now().Add(left)}
+	taken := time.Now()
+	return &hold{job: job, taken: taken, deadline: taken.Add(left)}
 }
 
-// begin marks the handler's start.
-func (h *hold) begin(cancel context.CancelCauseFunc) {
+// begin marks the handler's start. False means that it mustn't: the lease is lost, or nobody waits for it any more.
+func (h *hold) begin(cancel context.CancelCauseFunc) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.phase, h.begun, h.cancel = running, time.Now(), cancel
-	if h.lost != nil {
-		cancel(h.lost)
-	}
-}
-
-// conclude marks the handler's end. False means that nobody waits for it any more.
-func (h *hold) conclude() bool { return h.leave(concluding) }
-
-// abandon gives up on the handler. False means that it has ended.
-func (h *hold) abandon() bool { return h.leave(abandoned) }
-
-func (h *hold) leave(to phase) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.phase == concluding || h.phase == abandoned {
+	if h.phase != waiting || h.lost != nil {
 		return false
 	}
+	h.phase, h.begun, h.cancel = running, time.Now(), cancel
+	return true
+}
+
+// conclude marks the handler's end, and notes what is to be done. False means that nobody waits for it any more.
+func (h *hold) conclude(v verdict) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.phase > running {
+		return false
+	}
+	h.verdict = v
+	h.leave(concluded)
+	return true
+}
+
+// abandon gives up on the handler. False means that it has ended.
+func (h *hold) abandon() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.phase > running {
+		return false
+	}
+	h.leave(abandoned)
+	return true
+}
+
+func (h *hold) leave(to phase) {
 	h.phase = to
 	if !h.begun.IsZero() {
 		h.took = time.Since(h.begun)
 	}
-	return true
 }
 
-// needsLease reports whether the lease has to be kept up: not after a loss, nor once the job is settled or being settled
-// by the Worker, whose attempts end with the lease as it then is.
+// settle marks that the verdict is now being stored, unless the job has been settled by its handler or its lease is lost.
+// From here on the lease isn't renewed any more: attempts to store end with it.
+func (h *hold) settle() (settled Outcome, lost error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.phase = settling
+	return h.settled, h.lost
+}
+
+// needsLease reports whether the lease has to be kept up: not after a loss, nor once the job is settled or being settled.
 func (h *hold) needsLease() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.phase <= running && h.lost == nil && h.settled == ""
+	return h.phase <= concluded && h.lost == nil && h.settled == ""
 }
 
 func (h *hold) end() time.Time {
@@ -107,7 +131,7 @@ func (h *hold) extended(until time.Time) {
 func (h *hold) lose(cause error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.phase > running || h.lost != nil || h.settled != "" {
+	if h.phase > concluded || h.lost != nil || h.settled != "" {
 		return
 	}
 	if h.settled = h.ownDoing(cause); h.settled != "" {
@@ -117,13 +141,6 @@ func (h *hold) lose(cause error) {
 	if h.cancel != nil {
 		h.cancel(cause)
 	}
-}
-
-// standing is how the job has been settled by its handler, or why its lease is lost, if either is so.
-func (h *hold) standing() (Outcome, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.settled, h.lost
 }
 
 // settledBefore is how the handler settled the job, if that is why the Worker's settling met a lost lease; else "".
@@ -185,9 +202,9 @@ func (h *hold) try(o Outcome) (before Outcome) {
 	return before
 }
 
-// ran is how long the handler has run, once it has ended or was given up.
-func (h *hold) ran() time.Duration {
+// ran is how long the handler has run, once it has ended or was given up; false if it didn't run.
+func (h *hold) ran() (took time.Duration, ran bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.took
+	return h.took, !h.begun.IsZero()
 }

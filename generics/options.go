@@ -17,6 +17,7 @@ const (
 
 	maxConcurrency = 10_000
 	maxAhead       = 1_000
+	defaultAhead   = 64
 )
 
 // WorkerOption sets up a [Worker]. A bad value is reported by [Worker.Run], as ErrInvalid.
@@ -24,7 +25,8 @@ type WorkerOption func(*config) error
 
 type config struct {
 	concurrency  int
-	ahead        int
+	ahead        int  // jobs that may wait for a handler
+	aheadSet     bool // however long handlers take
 	heartbeat    time.Duration
 	heartbeatOff bool
 	backoff      func(attempt int) time.Duration
@@ -49,7 +51,7 @@ const (
 
 // configure applies options for a queue with this lease.
 func configure(lease time.Duration, logger *slog.Logger, opts []WorkerOption) (config, error) {
-	c := config{concurrency: runtime.GOMAXPROCS(0), heartbeat: lease / 3, backoff: defaultBackoff, grace: DefaultGrace, logger: logger}
+	c := config{concurrency: runtime.GOMAXPROCS(0), ahead: defaultAhead, heartbeat: lease / 3, backoff: defaultBackoff, grace: DefaultGrace, logger: logger}
 	var errs []error
 	for _, opt := range opts {
 		if opt != nil {
@@ -77,15 +79,23 @@ func Concurrency(n int) WorkerOption {
 	}
 }
 
-// Prefetch lets the Worker hold up to n jobs more than it has handlers for, which saves very short handlers the wait for
-// the next claim. Such a job waits behind this Worker's handlers even if another Worker is free. It is kept alive like
-// the others and given back, no attempt used, when the Worker stops. Default 0; at most 1,000.
+// Prefetch sets how many jobs the Worker may claim ahead of its handlers. That saves short handlers the wait for the next
+// claim; but a job claimed ahead waits behind this Worker's handlers even if another Worker is free, and uses up a delivery
+// if the process dies. It is kept alive like the others and given back, no attempt used, when the Worker stops.
+//
+// By default a Worker claims ahead what its handlers, as long as they have been taking, begin with within 50 ms: at most 64
+// jobs, and none if a handler takes longer than that. If one then takes longer than those before it, the jobs behind it are
+// given back after half a second. With [NoHeartbeat] nothing is claimed ahead unless Prefetch asks for it.
+//
+// Prefetch(n) claims up to n ahead, however long handlers take; 0 turns that off. At most 1,000. Either way a job on its
+// last delivery never waits, and for a while after a job that was delivered before nothing is claimed ahead: a process that
+// dies again and again would use up the deliveries of the jobs behind.
 func Prefetch(n int) WorkerOption {
 	return func(c *config) error {
 		if n < 0 || n > maxAhead {
 			return invalid("prefetch %d: must be between 0 and %d", n, maxAhead)
 		}
-		c.ahead = n
+		c.ahead, c.aheadSet = n, true
 		return nil
 	}
 }
@@ -182,7 +192,8 @@ func OnStart(f func(job *queue.Job)) WorkerOption {
 }
 
 // OnDone has f called once for every job that the Worker claimed, after it was settled or lost. Calls come from several
-// goroutines; the job's slot is busy meanwhile. A panic in it is logged.
+// goroutines, and the next handler may be running by then; jobs whose calls have not returned count as being in hand, so a
+// slow hook slows the Worker down. A panic in it is logged.
 func OnDone(f func(Event)) WorkerOption {
 	return func(c *config) error {
 		if f == nil {

@@ -93,7 +93,7 @@ func TestAJobTimeoutEndsTheHandlersContext(t *testing.T) {
 func TestUntilEmptyLeavesDelayedJobsAndUntilDrainedDoesNot(t *testing.T) {
 	q := open[int](t)
 	put(t, q, 1)
-	put(t, q, 2, queue.Delay(150*time.Millisecond))
+	put(t, q, 2, queue.Delay(time.Second))
 	ok := func(context.Context, *Job[int]) error { return nil }
 	if w := drain(t, q, ok); w.Counts().Acked != 1 {
 		t.Errorf("%+v", w.Counts())

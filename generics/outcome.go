@@ -29,7 +29,8 @@ type Event struct {
 	Duration time.Duration // from the start of the handler; 0 if it didn't run
 }
 
-// Counts is how many jobs have ended in each way since the Worker was made. Each claimed job is counted once.
+// Counts is how many jobs have ended in each way since the Worker was made. Each claimed job is counted once; but one that
+// is given back because it had to wait too long for a handler is counted only when it has come again.
 type Counts struct {
 	Acked, Nacked, Failed, Released, Lost, Panicked, Settled, Abandoned int64
 }
@@ -47,11 +48,24 @@ type counter struct {
 func (c *counter) add(o Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	fields := map[Outcome]*int64{
-		Acked: &c.counts.Acked, Nacked: &c.counts.Nacked, Failed: &c.counts.Failed, Released: &c.counts.Released,
-		Lost: &c.counts.Lost, Panicked: &c.counts.Panicked, Settled: &c.counts.Settled, Abandoned: &c.counts.Abandoned,
+	switch o {
+	case Acked:
+		c.counts.Acked++
+	case Nacked:
+		c.counts.Nacked++
+	case Failed:
+		c.counts.Failed++
+	case Released:
+		c.counts.Released++
+	case Lost:
+		c.counts.Lost++
+	case Panicked:
+		c.counts.Panicked++
+	case Settled:
+		c.counts.Settled++
+	case Abandoned:
+		c.counts.Abandoned++
 	}
-	*fields[o]++
 }
 
 func (c *counter) read() Counts {

@@ -8,27 +8,35 @@ import (
 	"github.com/localqueue/localqueue/queue"
 )
 
-// process is one job's way through its slot, in a goroutine of its own: handler, verdict, settling, report. The rest is
-// deferred so that a handler which exits the goroutine doesn't skip it.
-func (r *run) process(h *hold) {
+// slot runs jobs one after the other, in a goroutine of its own, until none waits.
+func (r *run) slot(h *hold) {
+	for h != nil {
+		h = r.process(h)
+	}
+}
+
+// process is one job's way through its slot: handler, verdict, and off to be settled. It returns the slot's next job, and
+// doesn't wait for the settling. What follows the handler is deferred, so that one which exits the goroutine doesn't skip it.
+func (r *run) process(h *hold) (next *hold) {
 	ctx, cancel := context.WithCancelCause(r.handlerCtx)
 	var v verdict
+	returned := false
 	defer func() {
 		cancel(nil)
-		if !h.conclude() {
+		if !h.conclude(v) {
 			return // the Worker has stopped without this handler
 		}
-		outcome, err := r.settle(h, v)
-		r.report(h, outcome, err)
-		if next := r.slots.finish(h); next != nil {
-			go r.process(next)
+		next = r.slots.leave(h)
+		r.settle(h)
+		if next != nil && !returned {
+			go r.slot(next) // this goroutine is exiting
 		}
 	}()
-	if _, lost := h.standing(); lost != nil {
-		return // while it waited for the slot
+	if h.begin(cancel) {
+		r.invoke(ctx, h, &v)
 	}
-	h.begin(cancel)
-	r.invoke(ctx, h, &v)
+	returned = true
+	return nil // until the deferred function has the next job
 }
 
 // invoke runs the handler and judges its result. Code of the user's runs nowhere else, but for hooks and Backoff.

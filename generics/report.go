@@ -12,10 +12,39 @@ import (
 	"github.com/localqueue/localqueue/queue"
 )
 
+// ending is what became of a job.
+type ending struct {
+	h       *hold
+	outcome Outcome
+	err     error // why, if that isn't what the handler asked for; else the handler's own
+}
+
+// endAll tells the ends of jobs and lets go of them. A hook that exits its goroutine doesn't keep the others from it.
+func (r *run) endAll(ends []ending) {
+	defer func() {
+		if len(ends) > 0 {
+			go r.endAll(ends)
+		}
+	}()
+	for len(ends) > 0 {
+		e := ends[0]
+		ends = ends[1:]
+		r.end(e)
+	}
+}
+
+func (r *run) end(e ending) {
+	defer r.slots.finish(e.h)
+	if e.outcome != Released || !e.h.verdict.quiet {
+		r.report(e)
+	}
+}
+
 // report counts, logs and tells the end of a job.
-func (r *run) report(h *hold, o Outcome, err error) {
-	e := Event{Job: h.job, Outcome: o, Err: err, Duration: h.ran()}
-	r.counts.add(o)
+func (r *run) report(end ending) {
+	took, _ := end.h.ran()
+	e := Event{Job: end.h.job, Outcome: end.outcome, Err: end.err, Duration: took}
+	r.counts.add(e.Outcome)
 	r.log(e)
 	for _, f := range r.onDone {
 		r.guarded("OnDone", func() { f(e) })
@@ -30,20 +59,23 @@ func (r *run) started(h *hold) {
 }
 
 func (r *run) log(e Event) {
+	l := r.faults.logger
 	attrs := []slog.Attr{slog.Int64("job", e.Job.ID), slog.Int("attempt", e.Job.Attempt), slog.String("outcome", string(e.Outcome)), slog.Any("err", e.Err)}
 	switch e.Outcome {
 	case Nacked, Failed:
-		r.faults.logger.LogAttrs(context.Background(), slog.LevelInfo, "job "+string(e.Outcome), attrs...)
+		l.LogAttrs(context.Background(), slog.LevelInfo, "job "+string(e.Outcome), attrs...)
 	case Panicked:
-		r.faults.logger.LogAttrs(context.Background(), slog.LevelInfo, "job panicked; its history has the stack", attrs...)
+		l.LogAttrs(context.Background(), slog.LevelInfo, "job panicked; its history has the stack", attrs...)
 	case Lost, Abandoned:
 		if errors.Is(e.Err, queue.ErrCancelled) {
-			r.faults.logger.LogAttrs(context.Background(), slog.LevelInfo, "job cancelled", attrs...)
+			l.LogAttrs(context.Background(), slog.LevelInfo, "job cancelled", attrs...)
 		} else {
 			r.faults.report("job "+string(e.Outcome)+": it will be delivered again when its lease has ended", e.Err, attrs[:3]...)
 		}
 	default:
-		r.faults.logger.LogAttrs(context.Background(), slog.LevelDebug, "job "+string(e.Outcome), attrs...)
+		if l.Enabled(context.Background(), slog.LevelDebug) {
+			l.LogAttrs(context.Background(), slog.LevelDebug, "job "+string(e.Outcome), attrs...)
+		}
 	}
 }
 

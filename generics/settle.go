@@ -17,7 +17,11 @@ type verdict struct {
 	text    string        // of the error, to be stored with the job
 	reason  queue.Reason  // for As; "" for the usual one
 	delay   time.Duration // before the next delivery
+	quiet   bool          // the job hasn't ended: it is given back to be claimed again
 }
+
+// unstarted is the verdict on a job that was claimed and had better not have been.
+var unstarted = verdict{act: release, outcome: Released, quiet: true}
 
 type act int
 
@@ -28,15 +32,13 @@ const (
 	release
 )
 
-// apply asks the store for it.
+// apply asks the store for one that isn't an ack.
 func (v verdict) apply(ctx context.Context, j *queue.Job) error {
 	var opts []queue.SettleOption
 	if v.reason != "" {
 		opts = append(opts, queue.As(v.reason))
 	}
 	switch v.act {
-	case ack:
-		return j.Ack(ctx)
 	case nack:
 		return j.Nack(ctx, errors.New(v.text), append(opts, queue.Delay(v.delay))...)
 	case fail:
@@ -46,82 +48,113 @@ func (v verdict) apply(ctx context.Context, j *queue.Job) error {
 	}
 }
 
-// settle carries out a verdict.
-func (r *run) settle(h *hold, v verdict) (Outcome, error) {
-	return r.settleBy(h, v, func(ctx context.Context) error { return v.apply(ctx, h.job) })
-}
-
-// settleBy tries until the lease ends when the store can't. It returns what became of the job, and why if that isn't what
-// was asked for.
-func (r *run) settleBy(h *hold, v verdict, apply func(context.Context) error) (Outcome, error) {
-	switch settled, lost := h.standing(); {
-	case settled != "":
-		return settled, v.err
-	case lost != nil:
-		return Lost, lost
-	}
-	ctx, cancel := context.WithDeadline(r.settleCtx, h.end())
-	defer cancel()
-	pause := storePause(10*time.Millisecond, time.Second)
-	unknown := false // whether an earlier attempt may have been stored
-	for {
-		err := apply(ctx)
-		switch {
-		case err == nil:
-			return v.outcome, v.err
-		case lost(err):
-			if unknown && isSettled(err) {
-				return v.outcome, v.err
-			}
-			if own := h.settledBefore(err); own != "" {
-				return own, v.err
-			}
-			return Lost, err
-		case errors.Is(err, queue.ErrClosed), errors.Is(err, queue.ErrInvalid):
-			return Lost, err
-		}
-		unknown = unknown || errors.Is(err, queue.ErrOutcomeUnknown)
-		r.faults.report("settling a job failed, trying again until its lease ends", err)
-		if !sleep(ctx, pause.NextBackOff()) {
-			return Lost, r.tooLate(h, err)
-		}
-	}
-}
-
-// releaseAll gives back jobs whose handlers haven't run, in one transaction.
-func (r *run) releaseAll(holds []*hold) {
-	if len(holds) == 0 {
+// settle has the verdict on a job stored and its end told, and doesn't wait for that. Acks go together; the other results
+// are of different kinds, and the store puts those that come at the same time into one transaction by itself.
+func (r *run) settle(h *hold) {
+	if h.verdict.act == ack {
+		r.ack(h)
 		return
 	}
-	ctx, cancel := context.WithDeadline(r.settleCtx, earliest(holds))
-	defer cancel()
-	pause := storePause(10*time.Millisecond, time.Second)
-	unknown := false
-	for {
-		losses, err := r.queue.ReleaseMany(ctx, refs(holds))
-		if err == nil {
-			for i, h := range holds {
-				if losses[i] == nil || unknown && isSettled(losses[i]) {
-					r.report(h, Released, nil)
-				} else {
-					r.report(h, Lost, losses[i])
-				}
-			}
-			return
+	go r.settleAll([]*hold{h}, func(ctx context.Context, _ []*hold) ([]error, error) {
+		err := h.verdict.apply(ctx, h.job)
+		if lost(err) {
+			return []error{err}, nil
 		}
-		unknown = unknown || errors.Is(err, queue.ErrOutcomeUnknown)
-		r.faults.report("releasing jobs failed, trying again until a lease ends", err)
-		if errors.Is(err, queue.ErrClosed) || !sleep(ctx, pause.NextBackOff()) {
-			for _, h := range holds {
-				r.report(h, Lost, r.tooLate(h, err))
+		return []error{nil}, err
+	}, nil)
+}
+
+// storing asks the store for all verdicts at once. The answers are nil or a lost lease; an error means that there are none.
+type storing func(ctx context.Context, holds []*hold) (losses []error, err error)
+
+func (r *run) releaseMany(ctx context.Context, holds []*hold) ([]error, error) {
+	return r.queue.ReleaseMany(ctx, refs(holds))
+}
+
+// settleAll stores the verdicts on some jobs, trying again until their leases end while the store can't, and then tells
+// their ends. answered, if not nil, is called between the two.
+func (r *run) settleAll(holds []*hold, store storing, answered func()) {
+	holds, ends := standing(holds)
+	pause := storePause(10*time.Millisecond, time.Second)
+	unknown := false // whether an earlier attempt may have been stored
+	for len(holds) > 0 {
+		ctx, cancel := context.WithDeadline(r.settleCtx, earliest(holds))
+		losses, err := store(ctx, holds)
+		if err == nil {
+			cancel()
+			for i, h := range holds {
+				ends = append(ends, h.answered(losses[i], unknown))
 			}
-			return
+			break
+		}
+		final := errors.Is(err, queue.ErrClosed) || errors.Is(err, queue.ErrInvalid)
+		if !final {
+			unknown = unknown || errors.Is(err, queue.ErrOutcomeUnknown)
+			r.faults.report("settling jobs failed, trying again until their leases end", err)
+			sleep(ctx, pause.NextBackOff())
+		}
+		cancel()
+		var late []ending
+		if holds, late = r.overtaken(holds, err, final); len(holds) == 0 {
+			ends = append(ends, late...)
+		} else {
+			go r.endAll(late) // its hooks don't keep the others from their tries
 		}
 	}
+	if answered != nil {
+		answered()
+	}
+	r.endAll(ends)
+}
+
+// standing parts the jobs whose verdicts are to be stored from those that their handlers have settled, or whose leases are
+// lost.
+func standing(holds []*hold) (rest []*hold, ends []ending) {
+	for _, h := range holds {
+		switch settled, lost := h.settle(); {
+		case settled != "":
+			ends = append(ends, ending{h, settled, h.verdict.err})
+		case lost != nil:
+			ends = append(ends, ending{h, Lost, lost})
+		default:
+			rest = append(rest, h)
+		}
+	}
+	return rest, ends
+}
+
+// overtaken parts the jobs that can be tried again from those whose leases have ended. All have if the fault is final or
+// the run is at its end.
+func (r *run) overtaken(holds []*hold, fault error, final bool) (rest []*hold, late []ending) {
+	now := time.Now()
+	for _, h := range holds {
+		switch {
+		case final:
+			late = append(late, ending{h, Lost, fault})
+		case r.settleCtx.Err() != nil, !now.Before(h.end()):
+			late = append(late, ending{h, Lost, tooLate(h, fault)})
+		default:
+			rest = append(rest, h)
+		}
+	}
+	return rest, late
+}
+
+// answered is the job's end by the store's answer. unknown says that an earlier attempt may have been stored.
+func (h *hold) answered(loss error, unknown bool) ending {
+	v := h.verdict
+	switch {
+	case loss == nil, unknown && isSettled(loss):
+		return ending{h, v.outcome, v.err}
+	}
+	if own := h.settledBefore(loss); own != "" {
+		return ending{h, own, v.err}
+	}
+	return ending{h, Lost, loss}
 }
 
 // tooLate is the error of a result that couldn't be stored in time.
-func (r *run) tooLate(h *hold, err error) error {
+func tooLate(h *hold, err error) error {
 	loss := &queue.LeaseLostError{Queue: h.job.Queue, ID: h.job.ID, Cause: queue.LossExpired}
 	return fmt.Errorf("%w before its result could be stored: %w", loss, err)
 }

@@ -18,11 +18,11 @@ func TestAnAckThatMayHaveBeenStoredIsNoLossWhenTheNextTrySaysSettled(t *testing.
 		put(t, q, 1)
 		h, _ := take(t, q, r)
 		tries := 0
-		got, _ := r.settleBy(h, verdict{act: ack, outcome: Acked}, func(context.Context) error {
+		got, _ := settled(r, h, verdict{act: ack, outcome: Acked}, func(context.Context, []*hold) ([]error, error) {
 			if tries++; tries == 1 {
-				return fmt.Errorf("commit: %w", queue.ErrOutcomeUnknown)
+				return nil, fmt.Errorf("commit: %w", queue.ErrOutcomeUnknown)
 			}
-			return &queue.LeaseLostError{Cause: cause}
+			return []error{&queue.LeaseLostError{Cause: cause}}, nil
 		})
 		if got != want || tries != 2 {
 			t.Errorf("%s: %s after %d tries", cause, got, tries)
@@ -48,7 +48,9 @@ func TestAnAckOfTheHandlersThatMayHaveBeenStoredIsFoundOut(t *testing.T) {
 		if err := h.settling(Acked, func() error { return c.own }); !errors.Is(err, c.own) {
 			t.Errorf("%s: %v", name, err)
 		}
-		got, _ := r.settleBy(h, verdict{act: nack, outcome: Nacked}, func(context.Context) error { return c.next })
+		got, _ := settled(r, h, verdict{act: nack, outcome: Nacked}, func(context.Context, []*hold) ([]error, error) {
+			return []error{c.next}, nil
+		})
 		if got != c.want {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -78,7 +80,7 @@ func TestWhatTheHandlerSettledStandsWhoeverHoldsTheJobNow(t *testing.T) {
 	if _, err := q.Get(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := r.settle(h, verdict{act: ack, outcome: Acked}); got != Nacked || err != nil {
+	if got, err := settled(r, h, verdict{act: ack, outcome: Acked}, r.ackMany); got != Nacked || err != nil {
 		t.Errorf("%s, %v", got, err)
 	}
 }
@@ -89,7 +91,7 @@ func TestAVoidResultIsNotStored(t *testing.T) {
 	id := put(t, q, 1)
 	h, _ := take(t, q, r)
 	h.lose(&queue.LeaseLostError{Cause: queue.LossExpired})
-	if got, err := r.settle(h, verdict{act: ack, outcome: Acked}); got != Lost || !errors.Is(err, queue.ErrLeaseLost) {
+	if got, err := settled(r, h, verdict{act: ack, outcome: Acked}, r.ackMany); got != Lost || !errors.Is(err, queue.ErrLeaseLost) {
 		t.Errorf("%s, %v", got, err)
 	}
 	if r := record(t, q, id); r.State != queue.Leased {
