@@ -114,18 +114,20 @@ func (b *batch) carryOut() {
 func (b *batch) runAll() (errs []error, err error) {
 	t := &txn{s: b.s, q: b.s.w.q}
 	t.rings = t.buf[:0]
-	weight := maxBatch - b.own.Weight
+	weight := maxBatch
 	fits := func(o *op) bool { return b.s.w.full || !b.mustSync(o) }
 	for from := 0; ; {
 		if !b.own.Alone {
-			b.calls = b.s.w.group.Take(b.calls, weight, fits)
+			b.calls = b.s.w.group.Take(b.calls, weight-b.own.Weight, fits)
 		}
 		more := b.calls[from:]
 		if len(more) == 0 {
 			break
 		}
 		for _, c := range more {
-			weight -= c.Weight
+			if c != b.own {
+				weight -= c.Weight
+			}
 		}
 		// The clock is read under the write lock, since a long wait must not shorten a lease, and after all these calls came.
 		t.now = b.s.nowMillis()

@@ -13,6 +13,9 @@ type suite struct {
 var suites = []suite{
 	{name: "conformance", pkg: "queue", run: "^TestConformance$/^one_Store$"},
 	{name: "model", pkg: "queue", run: "^TestModel", args: []string{"-rapid.nofailfile", "-rapid.shrinktime=1s"}},
+	{name: "wakes", pkg: "queue", run: "^TestConformance$/^several_Stores$/OfAnotherStore$"},
+	{name: "group", pkg: "queue", run: "^Test(CallersShare|AFullDiskFails|AJobClaimedForACaller|HeartbeatsAndSettlesGo)"},
+	{name: "line", pkg: "queue", run: "^TestOneThatIsStoppedHoldsUpNobody"},
 	{name: "history", pkg: "queue", run: "^TestHistory", env: []string{"LOCALQUEUE_HISTORY_TIME=1500ms"}},
 }
 
@@ -39,6 +42,16 @@ var pairs = []pair{
 	{"model", "reclaim-without-state", ""},
 	{"model", "swallowed-error", ""},
 	{"model", "counter-off-by-one", ""},
+
+	{"wakes", "deaf-processes", "^TestConformance$/^several_Stores$/^Rule(15_GetWakesOnAPut|10_AWaitingPutWakesOnAnAck)OfAnotherStore$"},
+
+	{"group", "batch-error-swallowed", "^TestAFullDiskFails"},
+	{"group", "left-claim-kept", "^TestAJobClaimedForACaller"},
+	{"group", "first-come", "^TestHeartbeatsAndSettlesGo"},
+	{"group", "swallowed-error", "^TestCallersShare"},
+
+	{"line", "endless-turn", ""},
+	{"line", "no-passing-by", ""},
 
 	{"history", "answer-before-commit", ""},
 	{"history", "ack-without-receipt", ""},
