@@ -106,6 +106,7 @@ func (b *batch) carryOut() {
 		b.answer(storeError(b.s.path, err))
 		return
 	}
+	b.s.wrote(b.rows())
 	b.answer(nil, errs...)
 }
 
@@ -157,6 +158,13 @@ func (b *batch) commit() error {
 		return fmt.Errorf("%w: the commit failed half way: %w", ErrOutcomeUnknown, storeError(b.s.path, err))
 	}
 	return err
+}
+
+func (b *batch) rows() (n int) {
+	for _, c := range b.calls {
+		n += c.Op.rows
+	}
+	return n
 }
 
 // answer gives the calls that have none yet their answer: err, or each its own of errs.

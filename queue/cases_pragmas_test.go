@@ -35,7 +35,7 @@ func TestCase02_EveryConnectionOfAPoolHasItsPragmas(t *testing.T) {
 	}()
 	reader := map[string]string{"busy_timeout": "1234", "temp_store": "2", "query_only": "1", "journal_mode": "wal", "cache_size": "-4000"}
 	writer := map[string]string{"busy_timeout": "0", "temp_store": "2", "synchronous": "1", "journal_mode": "wal", "journal_size_limit": "16777216",
-		"wal_autocheckpoint": "1000", "page_size": pageSize}
+		"wal_autocheckpoint": "8000", "page_size": pageSize}
 	all := func(round string) {
 		t.Helper()
 		var conns []*sql.Conn

@@ -3,10 +3,14 @@ package queue
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"database/sql"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/localqueue/localqueue/db/sqlite"
 )
@@ -101,12 +105,9 @@ func (q *Queue) claimIn(t *txn, n int) ([]*Job, error) {
 	ctx := context.Background()
 	t.look = true // the end of this lease may be what falls due next for those that wait
 	if n == 1 {
-		row, err := t.q.Claim(ctx, sqlite.ClaimParams{Now: t.now, Lease: millis(q.cfg.lease), Worker: q.s.worker, Queue: q.name})
-		if err == nil {
-			return []*Job{q.job(row)}, nil
-		}
+		job, err := q.claimNext(t)
 		if !errors.Is(err, sql.ErrNoRows) {
-			return nil, err
+			return []*Job{job}, err
 		}
 	}
 	// Nothing claimable, or something due or ended must come first.
@@ -129,7 +130,7 @@ func (q *Queue) claimIn(t *txn, n int) ([]*Job, error) {
 	}
 	jobs := make([]*Job, len(rows))
 	for i, row := range rows {
-		jobs[i] = q.job(sqlite.ClaimRow(row))
+		jobs[i] = q.job(row)
 	}
 	slices.SortFunc(jobs, func(a, b *Job) int { // RETURNING has no order
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
@@ -137,7 +138,36 @@ func (q *Queue) claimIn(t *txn, n int) ([]*Job, error) {
 	return jobs, nil
 }
 
-func (q *Queue) job(r sqlite.ClaimRow) *Job {
+// claimNext takes one job, or none (sql.ErrNoRows).
+func (q *Queue) claimNext(t *txn) (*Job, error) {
+	ctx := context.Background()
+	next, err := t.q.Next(ctx, sqlite.NextParams{Queue: q.name, Now: t.now})
+	if err != nil {
+		return nil, err
+	}
+	row := sqlite.ClaimManyRow{
+		ID: next.ID, Receipt: newReceipt(next.Delivery), Attempts: next.Attempts + 1, MaxAttempts: next.MaxAttempts, Delivery: next.Delivery,
+		Priority: next.Priority, JobID: next.JobID, Headers: next.Headers, LastError: next.LastError, CreatedAt: next.CreatedAt,
+		LeaseUntil: t.now + millis(q.cfg.lease), Payload: next.Payload,
+	}
+	n, err := t.q.Claim(ctx, sqlite.ClaimParams{
+		Delivery: row.Delivery, Receipt: row.Receipt, LeaseUntil: row.LeaseUntil, Now: t.now, Worker: q.s.worker, ID: row.ID, Queue: q.name,
+	})
+	if err == nil && n != 1 {
+		err = fmt.Errorf("%w: job %d was ready and could not be claimed", ErrIO, row.ID)
+	}
+	return q.job(row), err
+}
+
+// newReceipt names a delivery: its number, which only grows, and 128 random bits.
+func newReceipt(delivery int64) string {
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // never fails
+	b := append(strconv.AppendInt(make([]byte, 0, 52), delivery, 10), '-')
+	return string(hex.AppendEncode(b, random[:]))
+}
+
+func (q *Queue) job(r sqlite.ClaimManyRow) *Job {
 	return &Job{
 		ID: r.ID, Queue: q.name, JobID: deref(r.JobID), Payload: notNil(r.Payload), Headers: decodeHeaders(r.Headers),
 		Priority: clampPriority(r.Priority), Attempt: int(r.Attempts), MaxAttempts: int(r.MaxAttempts), Delivery: r.Delivery,

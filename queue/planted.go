@@ -13,6 +13,7 @@ func plantedEarlyAnswer() bool                                   { return false 
 func plantedSilence() bool                                       { return false }
 func plantedDeafness() bool                                      { return false }
 func plantedPatience() bool                                      { return false }
+func plantedNoCheckpoint() bool                                  { return false }
 func plantedKeeping() bool                                       { return false }
 func plantedAnswer(_ int, err error) error                       { return err }
 func plantedTimes(t turnstile.Times) turnstile.Times             { return t }

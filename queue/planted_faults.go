@@ -29,6 +29,7 @@ var Faults = []string{
 	"first-come",            // heartbeats and settles wait behind puts
 	"left-claim-kept",       // a job claimed for a caller who has left stays leased
 	"batch-error-swallowed", // a batch that fails fails for its leader only
+	"no-checkpoint",         // the WAL is left to SQLite
 	"endless-turn",          // a process that has the turn keeps it as long as it writes
 	"no-passing-by",         // one that is stopped in the line holds up all behind it
 }
@@ -55,6 +56,8 @@ func plantedSilence() bool { return fault == "silent-doorbell" }
 func plantedDeafness() bool { return fault == "deaf-processes" }
 
 func plantedPatience() bool { return fault == "first-come" }
+
+func plantedNoCheckpoint() bool { return fault == "no-checkpoint" }
 
 func plantedKeeping() bool { return fault == "left-claim-kept" }
 

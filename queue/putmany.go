@@ -145,16 +145,69 @@ func (q *Queue) plain(s *putSpec) bool {
 
 // putChunk stores a run of jobs with one statement: all payloads in one blob, cut by spans.
 func (q *Queue) putChunk(t *txn, specs []*putSpec, res []PutResult) error {
-	size := 0
+	size, keyed := 0, false
 	for _, s := range specs {
 		size += len(s.payload)
+		keyed = keyed || s.key != nil
 	}
-	blob, spans := make([]byte, 0, size), append(make([]byte, 0, 16*len(specs)), '[')
+	blob := make([]byte, 0, max(size, 1))
+	for _, s := range specs {
+		blob = append(blob, s.payload...)
+	}
+	if len(blob) == 0 {
+		blob = blob[:1] // substr of an empty blob is NULL, not empty
+	}
+	if keyed {
+		return q.putKeyed(t, specs, blob, res)
+	}
+	result, err := t.q.PutMany(context.Background(), sqlite.PutManyParams{
+		Queue: q.name, Payloads: blob, MaxAttempts: int64(specs[0].maxRetries) + 1, Now: t.now, Spans: spans(specs),
+	})
+	if err != nil {
+		return err
+	}
+	n, err := result.RowsAffected()
+	if err == nil && n != int64(len(specs)) {
+		err = fmt.Errorf("%w: %d rows for a batch of %d jobs", ErrIO, n, len(specs))
+	}
+	if err != nil {
+		return err
+	}
+	last, err := result.LastInsertId()
+	if err != nil {
+		return err
+	}
+	for i := range res {
+		res[i] = PutResult{ID: last - int64(len(res)-1-i)}
+	}
+	t.ring(forJobs, q.name, len(res))
+	return nil
+}
+
+// spanBits is how much of a span is the payload's length; a chunk is smaller than that.
+const spanBits = 25
+
+// spans renders where each payload stands in the blob, as the numbers of the PutMany statement.
+func spans(specs []*putSpec) string {
+	b, offset := append(make([]byte, 0, 16*len(specs)), '['), 0
+	for i, s := range specs {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(offset)<<spanBits|int64(len(s.payload)), 10)
+		offset += len(s.payload)
+	}
+	return string(append(b, ']'))
+}
+
+// putKeyed is putChunk for a run in which jobs have keys.
+func (q *Queue) putKeyed(t *txn, specs []*putSpec, blob []byte, res []PutResult) error {
+	spans, offset := append(make([]byte, 0, 32*len(specs)), '['), 1
 	for i, s := range specs {
 		if i > 0 {
 			spans = append(spans, ',')
 		}
-		spans = strconv.AppendInt(append(spans, '['), int64(len(blob)+1), 10)
+		spans = strconv.AppendInt(append(spans, '['), int64(offset), 10)
 		spans = strconv.AppendInt(append(spans, ','), int64(len(s.payload)), 10)
 		if s.key != nil {
 			key, err := json.Marshal(*s.key)
@@ -164,12 +217,9 @@ func (q *Queue) putChunk(t *txn, specs []*putSpec, res []PutResult) error {
 			spans = append(append(spans, ','), key...)
 		}
 		spans = append(spans, ']')
-		blob = append(blob, s.payload...)
+		offset += len(s.payload)
 	}
-	if len(blob) == 0 {
-		blob = []byte{0} // substr of an empty blob is NULL, not empty
-	}
-	rows, err := t.q.PutMany(context.Background(), sqlite.PutManyParams{
+	rows, err := t.q.PutManyKeyed(context.Background(), sqlite.PutManyKeyedParams{
 		Queue: q.name, Payloads: blob, MaxAttempts: int64(specs[0].maxRetries) + 1, Now: t.now, Spans: string(append(spans, ']')),
 	})
 	if err != nil {
@@ -181,8 +231,8 @@ func (q *Queue) putChunk(t *txn, specs []*putSpec, res []PutResult) error {
 
 // matchRows gives each job its id. RETURNING has no order, but ids rise in the order of the input; duplicates are missing
 // from it.
-func (q *Queue) matchRows(t *txn, specs []*putSpec, rows []sqlite.PutManyRow, res []PutResult) error {
-	slices.SortFunc(rows, func(a, b sqlite.PutManyRow) int { return cmp.Compare(a.ID, b.ID) })
+func (q *Queue) matchRows(t *txn, specs []*putSpec, rows []sqlite.PutManyKeyedRow, res []PutResult) error {
+	slices.SortFunc(rows, func(a, b sqlite.PutManyKeyedRow) int { return cmp.Compare(a.ID, b.ID) })
 	next := 0
 	held := map[string]int64{}
 	for i, s := range specs {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -27,24 +28,23 @@ func (q *Queue) AckMany(ctx context.Context, refs []Ref) (errs []error, err erro
 // ackRefs acks deliveries of different jobs in a transaction, with one statement.
 func (q *Queue) ackRefs(t *txn, refs []Ref) ([]error, error) {
 	errs := make([]error, len(refs))
-	ids, receipts := lists(refs)
-	acked, err := t.q.AckMany(context.Background(), sqlite.AckManyParams{Now: t.now, Ids: ids, Receipts: receipts, Queue: q.name})
+	acked, err := t.q.AckMany(context.Background(), sqlite.AckManyParams{Now: t.now, Refs: refList(refs), Queue: q.name})
 	if err != nil {
 		return nil, err
 	}
-	done := make(map[int64]bool, len(acked))
-	for _, id := range acked {
-		done[id] = true
-	}
-	for i, r := range refs {
-		if !done[r.ID] {
+	t.ring(forRoom, q.name, len(acked))
+	if len(acked) < len(refs) {
+		slices.Sort(acked)
+		for i, r := range refs {
+			if _, ok := slices.BinarySearch(acked, r.ID); ok {
+				continue
+			}
 			errs[i] = q.whyLost(t, r.ID, r.Receipt)
 			if !errors.Is(errs[i], ErrLeaseLost) {
 				return nil, errs[i]
 			}
 		}
 	}
-	t.ring(forRoom, q.name, len(acked))
 	return errs, q.plantedAfterAck(t)
 }
 
@@ -127,8 +127,7 @@ func (q *Queue) Heartbeat(ctx context.Context, refs []Ref, d time.Duration) ([]B
 
 // beat renews leases of different jobs.
 func (q *Queue) beat(t *txn, refs []Ref, d time.Duration, beats []Beat) error {
-	ids, receipts := lists(refs)
-	rows, err := t.q.Heartbeat(context.Background(), sqlite.HeartbeatParams{Until: t.now + millis(d), Ids: ids, Receipts: receipts, Queue: q.name, Now: t.now})
+	rows, err := t.q.Heartbeat(context.Background(), sqlite.HeartbeatParams{Until: t.now + millis(d), Refs: refList(refs), Queue: q.name, Now: t.now})
 	if err != nil {
 		return err
 	}
@@ -169,8 +168,7 @@ func (q *Queue) Held(ctx context.Context, refs []Ref) ([]bool, error) {
 
 // look is Held for different jobs.
 func (q *Queue) look(ctx context.Context, refs []Ref, held []bool) error {
-	ids, receipts := lists(refs)
-	rows, err := q.s.read.Held(ctx, sqlite.HeldParams{Ids: ids, Receipts: receipts, Queue: q.name})
+	rows, err := q.s.read.Held(ctx, sqlite.HeldParams{Refs: refList(refs), Queue: q.name})
 	if err != nil {
 		return q.fail("look at leases", q.s.readError(ctx, err))
 	}
@@ -204,14 +202,13 @@ func repeated(refs []Ref) bool {
 	return false
 }
 
-// lists renders deliveries as the two JSON arrays of the batch statements: the ids, and each id with its receipt.
-func lists(refs []Ref) (ids, receipts string) {
-	a, b := []byte{'['}, []byte{'['}
+// refList renders deliveries as the JSON array of the batch statements: "id:receipt" each.
+func refList(refs []Ref) string {
+	b := append(make([]byte, 0, 56*len(refs)), '[')
 	for i, r := range refs {
 		if i > 0 {
-			a, b = append(a, ','), append(b, ',')
+			b = append(b, ',')
 		}
-		a = strconv.AppendInt(a, r.ID, 10)
 		if receiptNumber(r.Receipt) > 0 && plainText(r.Receipt) {
 			b = strconv.AppendInt(append(b, '"'), r.ID, 10)
 			b = append(append(append(b, ':'), r.Receipt...), '"')
@@ -220,7 +217,7 @@ func lists(refs []Ref) (ids, receipts string) {
 			b = append(b, text...)
 		}
 	}
-	return string(append(a, ']')), string(append(b, ']'))
+	return string(append(b, ']'))
 }
 
 func plainText(s string) bool {

@@ -33,11 +33,11 @@ const (
 
 type pragma struct{ name, value string }
 
-// writerPragmas: temp_store keeps the row lists of IN (SELECT ...) out of files (a factor of 4). A checkpoint every 2 MB
-// keeps each one short: at 8 MB puts are a little faster, but the operation that pays for a checkpoint waits 30 ms.
+// writerPragmas: temp_store keeps the row lists of IN (SELECT ...) out of files (a factor of 4). For checkpoints see
+// checkpoint.go.
 func writerPragmas() []pragma {
 	return []pragma{{"temp_store", "2"}, {"cache_size", "-16000"}, {"synchronous", "1"},
-		{"journal_size_limit", "16777216"}, {"wal_autocheckpoint", "1000"}}
+		{"journal_size_limit", "16777216"}, {"wal_autocheckpoint", fmt.Sprint(overfullWAL)}}
 }
 
 func readerPragmas() []pragma {

@@ -29,7 +29,8 @@ type Store struct {
 	bells  *bells
 	file   fileWatch
 
-	foreign foreignNews
+	foreign     foreignNews
+	checkpoints checkpointer
 
 	closeOnce sync.Once
 	closing   chan struct{}
@@ -115,6 +116,7 @@ func (s *Store) Close() error {
 			s.bells.stop()
 		}
 		s.closeErr = s.w.close()
+		s.checkpoints.stop()
 		if err := s.reader.Close(); s.closeErr == nil {
 			s.closeErr = err
 		}

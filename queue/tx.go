@@ -86,7 +86,8 @@ func (tx *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *s
 
 // PutTx is Put in a transaction: the job is there when it commits, and gone if it doesn't. WithMaxPending doesn't wait
 // here: ErrFull at once. Receivers are woken after the commit, also that of a transaction of the caller's own.
-// ErrForeignTx: the transaction is on another file, or of another Store.
+// ErrForeignTx: the transaction is on another file, or of another Store. After ErrDiskFull, ErrIO and ErrCorrupt SQLite has
+// rolled back the whole transaction: don't go on with it.
 func (q *Queue) PutTx(ctx context.Context, tx DBTX, payload []byte, opts ...PutOption) (res PutResult, err error) {
 	spec, err := q.spec(payload, opts)
 	if err != nil {

@@ -13,7 +13,7 @@ const countStates = `-- name: CountStates :many
 
 SELECT queue, CAST(sum(status = 0) AS INTEGER) AS ready, CAST(sum(status = 0 AND delayed) AS INTEGER) AS delayed, CAST(sum(status = 1) AS INTEGER) AS leased,
   CAST(sum(status = 2) AS INTEGER) AS acked, CAST(sum(status = 3) AS INTEGER) AS failed
-FROM messages GROUP BY queue
+FROM messages GROUP BY +queue
 `
 
 type CountStatesRow struct {
@@ -26,7 +26,7 @@ type CountStatesRow struct {
 }
 
 // What Check looks for beyond SQLite's own checks: the invariants of the state machine. Each list is bounded.
-// CountStates counts what the counters claim to know.
+// CountStates counts what the counters claim to know. +queue: in the order of the index every row would be a seek.
 func (q *Queries) CountStates(ctx context.Context) ([]CountStatesRow, error) {
 	rows, err := q.query(ctx, q.countStatesStmt, countStates)
 	if err != nil {
@@ -58,7 +58,8 @@ func (q *Queries) CountStates(ctx context.Context) ([]CountStatesRow, error) {
 }
 
 const counters = `-- name: Counters :many
-SELECT name, ready, delayed, leased, acked, failed FROM queues
+SELECT name, CAST(ready AS INTEGER) AS ready, CAST(delayed AS INTEGER) AS delayed, CAST(leased AS INTEGER) AS leased,
+  CAST(acked AS INTEGER) AS acked, CAST(failed AS INTEGER) AS failed FROM queues
 `
 
 type CountersRow struct {

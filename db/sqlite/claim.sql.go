@@ -9,77 +9,45 @@ import (
 	"context"
 )
 
-const claim = `-- name: Claim :one
-UPDATE messages SET status = 1, attempts = attempts + 1, delivery = max(delivery, attempts) + 1,
-  receipt = (max(delivery, attempts) + 1) || '-' || lower(hex(randomblob(16))),
-  lease_until = CAST(?1 AS INTEGER) + CAST(?2 AS INTEGER), updated_at = CAST(?1 AS INTEGER), claimed_at = CAST(?1 AS INTEGER), claimed_by = CAST(?3 AS TEXT)
-WHERE id = (SELECT m.id FROM messages m WHERE m.queue = CAST(?4 AS TEXT) AND m.status = 0 AND m.delayed = 0 ORDER BY m.priority DESC, m.id LIMIT 1)
-  AND NOT EXISTS (SELECT 1 FROM queues q WHERE q.name = CAST(?4 AS TEXT) AND q.paused <> 0)
-  AND NOT COALESCE((SELECT d.available_at <= CAST(?1 AS INTEGER) FROM messages d
-                    WHERE d.queue = CAST(?4 AS TEXT) AND d.status = 0 AND d.delayed = 1 ORDER BY d.available_at LIMIT 1), 0)
-  AND NOT COALESCE((SELECT COALESCE(l.lease_until, 0) <= CAST(?1 AS INTEGER) FROM messages l
-                    WHERE l.queue = CAST(?4 AS TEXT) AND l.status = 1 ORDER BY l.lease_until LIMIT 1), 0)
-RETURNING id, CAST(receipt AS TEXT) AS receipt, attempts, max_attempts, delivery, priority, job_id, headers, last_error, created_at, CAST(lease_until AS INTEGER) AS lease_until,
-  CAST(iif(length(payload) > 0, payload, COALESCE((SELECT p.data FROM payloads p WHERE p.message_id = messages.id), payload)) AS BLOB)
+const claim = `-- name: Claim :execrows
+UPDATE OR FAIL messages SET status = 1, attempts = attempts + 1, delivery = CAST(?1 AS INTEGER), receipt = CAST(?2 AS TEXT),
+  lease_until = CAST(?3 AS INTEGER), updated_at = CAST(?4 AS INTEGER), claimed_at = CAST(?4 AS INTEGER), claimed_by = CAST(?5 AS TEXT)
+WHERE id = ?6 AND +queue = CAST(?7 AS TEXT) AND status = 0 AND delayed = 0
 `
 
 type ClaimParams struct {
-	Now    int64
-	Lease  int64
-	Worker string
-	Queue  string
+	Delivery   int64
+	Receipt    string
+	LeaseUntil int64
+	Now        int64
+	Worker     string
+	ID         int64
+	Queue      string
 }
 
-type ClaimRow struct {
-	ID          int64
-	Receipt     string
-	Attempts    int64
-	MaxAttempts int64
-	Delivery    int64
-	Priority    int64
-	JobID       *string
-	Headers     *string
-	LastError   *string
-	CreatedAt   int64
-	LeaseUntil  int64
-	Payload     []byte
-}
-
-// Claim takes the next job: one seek for the highest priority, then the lowest id, among claimable rows only.
-// It takes nothing while the queue is paused, and nothing while a delayed job is due or a lease has ended, because
-// those may come first: the engine then promotes and reclaims in the same transaction, and claims with ClaimMany.
-// Two seeks here spare those statements to every claim that doesn't need them. A lease without an end (NULL sorts
-// first) counts as ended. max(delivery, attempts): a row claimed by the original has attempts but no delivery number.
-func (q *Queries) Claim(ctx context.Context, arg ClaimParams) (ClaimRow, error) {
-	row := q.queryRow(ctx, q.claimStmt, claim,
+// Claim takes the job that Next has found in the same transaction. Two statements cost less than one with RETURNING,
+// for which SQLite makes a table and drops it again at every call.
+func (q *Queries) Claim(ctx context.Context, arg ClaimParams) (int64, error) {
+	result, err := q.exec(ctx, q.claimStmt, claim,
+		arg.Delivery,
+		arg.Receipt,
+		arg.LeaseUntil,
 		arg.Now,
-		arg.Lease,
 		arg.Worker,
+		arg.ID,
 		arg.Queue,
 	)
-	var i ClaimRow
-	err := row.Scan(
-		&i.ID,
-		&i.Receipt,
-		&i.Attempts,
-		&i.MaxAttempts,
-		&i.Delivery,
-		&i.Priority,
-		&i.JobID,
-		&i.Headers,
-		&i.LastError,
-		&i.CreatedAt,
-		&i.LeaseUntil,
-		&i.Payload,
-	)
-	return i, err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 const claimMany = `-- name: ClaimMany :many
 UPDATE messages SET status = 1, attempts = attempts + 1, delivery = max(delivery, attempts) + 1,
   receipt = (max(delivery, attempts) + 1) || '-' || lower(hex(randomblob(16))),
   lease_until = CAST(?1 AS INTEGER) + CAST(?2 AS INTEGER), updated_at = CAST(?1 AS INTEGER), claimed_at = CAST(?1 AS INTEGER), claimed_by = CAST(?3 AS TEXT)
-WHERE id IN (SELECT m.id FROM messages m WHERE m.queue = CAST(?4 AS TEXT) AND m.status = 0 AND m.delayed = 0 ORDER BY m.priority DESC, m.id LIMIT CAST(?5 AS INTEGER))
+WHERE id IN (SELECT m.id FROM messages m WHERE m.queue = CAST(?4 AS TEXT) AND m.stage = 0 ORDER BY m.place, m.id LIMIT CAST(?5 AS INTEGER))
   AND NOT EXISTS (SELECT 1 FROM queues q WHERE q.name = CAST(?4 AS TEXT) AND q.paused <> 0)
 RETURNING id, CAST(receipt AS TEXT) AS receipt, attempts, max_attempts, delivery, priority, job_id, headers, last_error, created_at, CAST(lease_until AS INTEGER) AS lease_until,
   CAST(iif(length(payload) > 0, payload, COALESCE((SELECT p.data FROM payloads p WHERE p.message_id = messages.id), payload)) AS BLOB)
@@ -152,10 +120,63 @@ func (q *Queries) ClaimMany(ctx context.Context, arg ClaimManyParams) ([]ClaimMa
 	return items, nil
 }
 
+const next = `-- name: Next :one
+SELECT m.id, m.attempts, m.max_attempts, CAST(max(m.delivery, m.attempts) + 1 AS INTEGER) AS delivery, m.priority, m.job_id, m.headers, m.last_error, m.created_at,
+  CAST(iif(length(m.payload) > 0, m.payload, COALESCE((SELECT p.data FROM payloads p WHERE p.message_id = m.id), m.payload)) AS BLOB) AS payload
+FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.stage = 0
+  AND NOT EXISTS (SELECT 1 FROM queues q WHERE q.name = CAST(?1 AS TEXT) AND (q.paused <> 0
+    OR (q.delayed <> 0 AND COALESCE((SELECT d.place <= CAST(?2 AS INTEGER) FROM messages d
+                                     WHERE d.queue = CAST(?1 AS TEXT) AND d.stage = -1 ORDER BY d.place LIMIT 1), 0))
+    OR (q.leased <> 0 AND COALESCE((SELECT COALESCE(l.place, 0) <= CAST(?2 AS INTEGER) FROM messages l
+                                    WHERE l.queue = CAST(?1 AS TEXT) AND l.stage = 1 ORDER BY l.place LIMIT 1), 0))))
+ORDER BY m.place, m.id LIMIT 1
+`
+
+type NextParams struct {
+	Queue string
+	Now   int64
+}
+
+type NextRow struct {
+	ID          int64
+	Attempts    int64
+	MaxAttempts int64
+	Delivery    int64
+	Priority    int64
+	JobID       *string
+	Headers     *string
+	LastError   *string
+	CreatedAt   int64
+	Payload     []byte
+}
+
+// Next finds the job to claim: one seek for the highest priority, then the lowest id, among claimable rows only.
+// It finds nothing while the queue is paused, and nothing while a delayed job is due or a lease has ended, because
+// those may come first: the engine then promotes and reclaims in the same transaction, and claims with ClaimMany.
+// The counters spare the seeks for those to a queue that has no such rows. A lease without an end (NULL sorts first)
+// counts as ended. max(delivery, attempts): a row claimed by the original has attempts but no delivery number.
+func (q *Queries) Next(ctx context.Context, arg NextParams) (NextRow, error) {
+	row := q.queryRow(ctx, q.nextStmt, next, arg.Queue, arg.Now)
+	var i NextRow
+	err := row.Scan(
+		&i.ID,
+		&i.Attempts,
+		&i.MaxAttempts,
+		&i.Delivery,
+		&i.Priority,
+		&i.JobID,
+		&i.Headers,
+		&i.LastError,
+		&i.CreatedAt,
+		&i.Payload,
+	)
+	return i, err
+}
+
 const outlook = `-- name: Outlook :one
-SELECT CAST(EXISTS (SELECT 1 FROM messages r WHERE r.queue = CAST(?1 AS TEXT) AND r.status = 0 AND r.delayed = 0) AS INTEGER) AS ready,
-  CAST(COALESCE((SELECT d.available_at FROM messages d WHERE d.queue = CAST(?1 AS TEXT) AND d.status = 0 AND d.delayed = 1 ORDER BY d.available_at LIMIT 1), 0) AS INTEGER) AS next_due,
-  CAST(COALESCE((SELECT COALESCE(l.lease_until, 1) FROM messages l WHERE l.queue = CAST(?1 AS TEXT) AND l.status = 1 ORDER BY l.lease_until LIMIT 1), 0) AS INTEGER) AS next_lease_end,
+SELECT CAST(EXISTS (SELECT 1 FROM messages r WHERE r.queue = CAST(?1 AS TEXT) AND r.stage = 0) AS INTEGER) AS ready,
+  CAST(COALESCE((SELECT d.place FROM messages d WHERE d.queue = CAST(?1 AS TEXT) AND d.stage = -1 ORDER BY d.place LIMIT 1), 0) AS INTEGER) AS next_due,
+  CAST(COALESCE((SELECT COALESCE(l.place, 1) FROM messages l WHERE l.queue = CAST(?1 AS TEXT) AND l.stage = 1 ORDER BY l.place LIMIT 1), 0) AS INTEGER) AS next_lease_end,
   CAST(EXISTS (SELECT 1 FROM queues q WHERE q.name = CAST(?1 AS TEXT) AND q.paused <> 0) AS INTEGER) AS paused
 `
 

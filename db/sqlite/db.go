@@ -111,6 +111,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.nackStmt, err = db.PrepareContext(ctx, nack); err != nil {
 		return nil, fmt.Errorf("error preparing query Nack: %w", err)
 	}
+	if q.nextStmt, err = db.PrepareContext(ctx, next); err != nil {
+		return nil, fmt.Errorf("error preparing query Next: %w", err)
+	}
 	if q.oldestDueStmt, err = db.PrepareContext(ctx, oldestDue); err != nil {
 		return nil, fmt.Errorf("error preparing query OldestDue: %w", err)
 	}
@@ -143,6 +146,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.putManyStmt, err = db.PrepareContext(ctx, putMany); err != nil {
 		return nil, fmt.Errorf("error preparing query PutMany: %w", err)
+	}
+	if q.putManyKeyedStmt, err = db.PrepareContext(ctx, putManyKeyed); err != nil {
+		return nil, fmt.Errorf("error preparing query PutManyKeyed: %w", err)
 	}
 	if q.putPayloadStmt, err = db.PrepareContext(ctx, putPayload); err != nil {
 		return nil, fmt.Errorf("error preparing query PutPayload: %w", err)
@@ -345,6 +351,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing nackStmt: %w", cerr)
 		}
 	}
+	if q.nextStmt != nil {
+		if cerr := q.nextStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing nextStmt: %w", cerr)
+		}
+	}
 	if q.oldestDueStmt != nil {
 		if cerr := q.oldestDueStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing oldestDueStmt: %w", cerr)
@@ -398,6 +409,11 @@ func (q *Queries) Close() error {
 	if q.putManyStmt != nil {
 		if cerr := q.putManyStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing putManyStmt: %w", cerr)
+		}
+	}
+	if q.putManyKeyedStmt != nil {
+		if cerr := q.putManyKeyedStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing putManyKeyedStmt: %w", cerr)
 		}
 	}
 	if q.putPayloadStmt != nil {
@@ -553,6 +569,7 @@ type Queries struct {
 	listReadyStmt         *sql.Stmt
 	mendEndlessStmt       *sql.Stmt
 	nackStmt              *sql.Stmt
+	nextStmt              *sql.Stmt
 	oldestDueStmt         *sql.Stmt
 	orphansStmt           *sql.Stmt
 	outlookStmt           *sql.Stmt
@@ -564,6 +581,7 @@ type Queries struct {
 	purgeFailedStmt       *sql.Stmt
 	putStmt               *sql.Stmt
 	putManyStmt           *sql.Stmt
+	putManyKeyedStmt      *sql.Stmt
 	putPayloadStmt        *sql.Stmt
 	queuesStmt            *sql.Stmt
 	reclaimExpiredStmt    *sql.Stmt
@@ -616,6 +634,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		listReadyStmt:         q.listReadyStmt,
 		mendEndlessStmt:       q.mendEndlessStmt,
 		nackStmt:              q.nackStmt,
+		nextStmt:              q.nextStmt,
 		oldestDueStmt:         q.oldestDueStmt,
 		orphansStmt:           q.orphansStmt,
 		outlookStmt:           q.outlookStmt,
@@ -627,6 +646,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		purgeFailedStmt:       q.purgeFailedStmt,
 		putStmt:               q.putStmt,
 		putManyStmt:           q.putManyStmt,
+		putManyKeyedStmt:      q.putManyKeyedStmt,
 		putPayloadStmt:        q.putPayloadStmt,
 		queuesStmt:            q.queuesStmt,
 		reclaimExpiredStmt:    q.reclaimExpiredStmt,

@@ -56,7 +56,7 @@ func (q *Queries) History(ctx context.Context, messageID int64) ([]HistoryRow, e
 }
 
 const job = `-- name: Job :one
-SELECT id, queue, status, delayed, priority, attempts, max_attempts, delivery, receipt, job_id, key_scope, headers, reason, last_error, available_at, lease_until, claimed_at, claimed_by, created_at, updated_at, payload FROM jobs WHERE id = ?1 AND +queue = CAST(?2 AS TEXT)
+SELECT id, queue, status, delayed, priority, attempts, max_attempts, delivery, receipt, job_id, key_scope, headers, reason, last_error, available_at, lease_until, claimed_at, claimed_by, created_at, updated_at, stage, place, payload FROM jobs WHERE id = ?1 AND +queue = CAST(?2 AS TEXT)
 `
 
 type JobParams struct {
@@ -89,13 +89,15 @@ func (q *Queries) Job(ctx context.Context, arg JobParams) (Job, error) {
 		&i.ClaimedBy,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Stage,
+		&i.Place,
 		&i.Payload,
 	)
 	return i, err
 }
 
 const jobByKey = `-- name: JobByKey :one
-SELECT id, queue, status, delayed, priority, attempts, max_attempts, delivery, receipt, job_id, key_scope, headers, reason, last_error, available_at, lease_until, claimed_at, claimed_by, created_at, updated_at, payload FROM jobs WHERE id = (SELECT max(k.id) FROM (
+SELECT id, queue, status, delayed, priority, attempts, max_attempts, delivery, receipt, job_id, key_scope, headers, reason, last_error, available_at, lease_until, claimed_at, claimed_by, created_at, updated_at, stage, place, payload FROM jobs WHERE id = (SELECT max(k.id) FROM (
   SELECT m.id FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.job_id = CAST(?2 AS TEXT) AND (m.key_scope = 0 OR m.status < 2)
   UNION ALL
   SELECT f.id FROM messages f WHERE f.queue = CAST(?1 AS TEXT) AND f.job_id = CAST(?2 AS TEXT) AND f.key_scope = 1 AND f.status > 1) k)
@@ -132,14 +134,16 @@ func (q *Queries) JobByKey(ctx context.Context, arg JobByKeyParams) (Job, error)
 		&i.ClaimedBy,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Stage,
+		&i.Place,
 		&i.Payload,
 	)
 	return i, err
 }
 
 const listAcked = `-- name: ListAcked :many
-SELECT id, queue, status, delayed, priority, attempts, max_attempts, delivery, receipt, job_id, key_scope, headers, reason, last_error, available_at, lease_until, claimed_at, claimed_by, created_at, updated_at, payload FROM jobs WHERE queue = CAST(?1 AS TEXT) AND status = 2 AND (updated_at, id) > (CAST(?2 AS INTEGER), CAST(?3 AS INTEGER))
-ORDER BY updated_at, id LIMIT CAST(?4 AS INTEGER)
+SELECT id, queue, status, delayed, priority, attempts, max_attempts, delivery, receipt, job_id, key_scope, headers, reason, last_error, available_at, lease_until, claimed_at, claimed_by, created_at, updated_at, stage, place, payload FROM jobs WHERE queue = CAST(?1 AS TEXT) AND stage = 2 AND (place, id) > (CAST(?2 AS INTEGER), CAST(?3 AS INTEGER))
+ORDER BY place, id LIMIT CAST(?4 AS INTEGER)
 `
 
 type ListAckedParams struct {
@@ -185,6 +189,8 @@ func (q *Queries) ListAcked(ctx context.Context, arg ListAckedParams) ([]Job, er
 			&i.ClaimedBy,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.Stage,
+			&i.Place,
 			&i.Payload,
 		); err != nil {
 			return nil, err
@@ -201,8 +207,8 @@ func (q *Queries) ListAcked(ctx context.Context, arg ListAckedParams) ([]Job, er
 }
 
 const listDelayed = `-- name: ListDelayed :many
-SELECT id, queue, status, delayed, priority, attempts, max_attempts, delivery, receipt, job_id, key_scope, headers, reason, last_error, available_at, lease_until, claimed_at, claimed_by, created_at, updated_at, payload FROM jobs WHERE queue = CAST(?1 AS TEXT) AND status = 0 AND delayed = 1 AND (available_at, id) > (CAST(?2 AS INTEGER), CAST(?3 AS INTEGER))
-ORDER BY available_at, id LIMIT CAST(?4 AS INTEGER)
+SELECT id, queue, status, delayed, priority, attempts, max_attempts, delivery, receipt, job_id, key_scope, headers, reason, last_error, available_at, lease_until, claimed_at, claimed_by, created_at, updated_at, stage, place, payload FROM jobs WHERE queue = CAST(?1 AS TEXT) AND stage = -1 AND (place, id) > (CAST(?2 AS INTEGER), CAST(?3 AS INTEGER))
+ORDER BY place, id LIMIT CAST(?4 AS INTEGER)
 `
 
 type ListDelayedParams struct {
@@ -248,6 +254,8 @@ func (q *Queries) ListDelayed(ctx context.Context, arg ListDelayedParams) ([]Job
 			&i.ClaimedBy,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.Stage,
+			&i.Place,
 			&i.Payload,
 		); err != nil {
 			return nil, err
@@ -264,7 +272,7 @@ func (q *Queries) ListDelayed(ctx context.Context, arg ListDelayedParams) ([]Job
 }
 
 const listFailed = `-- name: ListFailed :many
-SELECT id, queue, status, delayed, priority, attempts, max_attempts, delivery, receipt, job_id, key_scope, headers, reason, last_error, available_at, lease_until, claimed_at, claimed_by, created_at, updated_at, payload FROM jobs WHERE queue = CAST(?1 AS TEXT) AND status = 3 AND id > CAST(?2 AS INTEGER)
+SELECT id, queue, status, delayed, priority, attempts, max_attempts, delivery, receipt, job_id, key_scope, headers, reason, last_error, available_at, lease_until, claimed_at, claimed_by, created_at, updated_at, stage, place, payload FROM jobs WHERE queue = CAST(?1 AS TEXT) AND status = 3 AND id > CAST(?2 AS INTEGER)
 ORDER BY id LIMIT CAST(?3 AS INTEGER)
 `
 
@@ -305,6 +313,8 @@ func (q *Queries) ListFailed(ctx context.Context, arg ListFailedParams) ([]Job, 
 			&i.ClaimedBy,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.Stage,
+			&i.Place,
 			&i.Payload,
 		); err != nil {
 			return nil, err
@@ -321,8 +331,8 @@ func (q *Queries) ListFailed(ctx context.Context, arg ListFailedParams) ([]Job, 
 }
 
 const listLeased = `-- name: ListLeased :many
-SELECT id, queue, status, delayed, priority, attempts, max_attempts, delivery, receipt, job_id, key_scope, headers, reason, last_error, available_at, lease_until, claimed_at, claimed_by, created_at, updated_at, payload FROM jobs WHERE queue = CAST(?1 AS TEXT) AND status = 1 AND (lease_until, id) > (CAST(?2 AS INTEGER), CAST(?3 AS INTEGER))
-ORDER BY lease_until, id LIMIT CAST(?4 AS INTEGER)
+SELECT id, queue, status, delayed, priority, attempts, max_attempts, delivery, receipt, job_id, key_scope, headers, reason, last_error, available_at, lease_until, claimed_at, claimed_by, created_at, updated_at, stage, place, payload FROM jobs WHERE queue = CAST(?1 AS TEXT) AND stage = 1 AND (place, id) > (CAST(?2 AS INTEGER), CAST(?3 AS INTEGER))
+ORDER BY place, id LIMIT CAST(?4 AS INTEGER)
 `
 
 type ListLeasedParams struct {
@@ -368,6 +378,8 @@ func (q *Queries) ListLeased(ctx context.Context, arg ListLeasedParams) ([]Job, 
 			&i.ClaimedBy,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.Stage,
+			&i.Place,
 			&i.Payload,
 		); err != nil {
 			return nil, err
@@ -385,10 +397,8 @@ func (q *Queries) ListLeased(ctx context.Context, arg ListLeasedParams) ([]Job, 
 
 const listReady = `-- name: ListReady :many
 
-SELECT id, queue, status, delayed, priority, attempts, max_attempts, delivery, receipt, job_id, key_scope, headers, reason, last_error, available_at, lease_until, claimed_at, claimed_by, created_at, updated_at, payload FROM jobs WHERE queue = CAST(?1 AS TEXT) AND status = 0 AND delayed = 0
-  AND (priority < CAST(?2 AS INTEGER) OR (priority = CAST(?2 AS INTEGER) AND id > CAST(?3 AS INTEGER)))
-  AND priority <= CAST(?2 AS INTEGER)
-ORDER BY priority DESC, id LIMIT CAST(?4 AS INTEGER)
+SELECT id, queue, status, delayed, priority, attempts, max_attempts, delivery, receipt, job_id, key_scope, headers, reason, last_error, available_at, lease_until, claimed_at, claimed_by, created_at, updated_at, stage, place, payload FROM jobs WHERE queue = CAST(?1 AS TEXT) AND stage = 0 AND (place, id) > (-CAST(?2 AS INTEGER), CAST(?3 AS INTEGER))
+ORDER BY place, id LIMIT CAST(?4 AS INTEGER)
 `
 
 type ListReadyParams struct {
@@ -400,7 +410,7 @@ type ListReadyParams struct {
 
 // The lists page by key in the order of the index that serves their state; the row-value comparison is what makes the
 // next page a seek. Each is the order in which its reader wants to see them.
-// ListReady: in the order of claiming. One priority at a time is a seek, hence the two halves.
+// ListReady: in the order of claiming. place is the priority turned round.
 func (q *Queries) ListReady(ctx context.Context, arg ListReadyParams) ([]Job, error) {
 	rows, err := q.query(ctx, q.listReadyStmt, listReady,
 		arg.Queue,
@@ -436,6 +446,8 @@ func (q *Queries) ListReady(ctx context.Context, arg ListReadyParams) ([]Job, er
 			&i.ClaimedBy,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.Stage,
+			&i.Place,
 			&i.Payload,
 		); err != nil {
 			return nil, err
@@ -452,16 +464,16 @@ func (q *Queries) ListReady(ctx context.Context, arg ListReadyParams) ([]Job, er
 }
 
 const oldestDue = `-- name: OldestDue :one
-WITH RECURSIVE p(priority) AS (
- SELECT (SELECT m.priority FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.status = 0 AND m.delayed = 0 ORDER BY m.priority DESC LIMIT 1)
+WITH RECURSIVE p(place) AS (
+ SELECT (SELECT m.place FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.stage = 0 ORDER BY m.place LIMIT 1)
  UNION ALL
- SELECT (SELECT m.priority FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.status = 0 AND m.delayed = 0 AND m.priority < p.priority ORDER BY m.priority DESC LIMIT 1)
- FROM p WHERE p.priority IS NOT NULL),
+ SELECT (SELECT m.place FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.stage = 0 AND m.place > p.place ORDER BY m.place LIMIT 1)
+ FROM p WHERE p.place IS NOT NULL),
 due(created_at) AS (
- SELECT (SELECT m.created_at FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.status = 0 AND m.delayed = 0 AND m.priority = p.priority ORDER BY m.id LIMIT 1)
- FROM p WHERE p.priority IS NOT NULL
+ SELECT (SELECT m.created_at FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.stage = 0 AND m.place = p.place ORDER BY m.id LIMIT 1)
+ FROM p WHERE p.place IS NOT NULL
  UNION ALL
- SELECT min(d.created_at) FROM messages d WHERE d.queue = CAST(?1 AS TEXT) AND d.status = 0 AND d.delayed = 1 AND d.available_at <= CAST(?2 AS INTEGER))
+ SELECT min(d.created_at) FROM messages d WHERE d.queue = CAST(?1 AS TEXT) AND d.stage = -1 AND d.place <= CAST(?2 AS INTEGER))
 SELECT CAST(COALESCE(min(due.created_at), 0) AS INTEGER) FROM due
 `
 
@@ -480,8 +492,8 @@ func (q *Queries) OldestDue(ctx context.Context, arg OldestDueParams) (int64, er
 }
 
 const peekDue = `-- name: PeekDue :many
-SELECT m.id, m.priority FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.status = 0 AND m.delayed = 1 AND m.available_at <= CAST(?2 AS INTEGER)
-ORDER BY m.available_at LIMIT CAST(?3 AS INTEGER)
+SELECT m.id, m.priority FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.stage = -1 AND m.place <= CAST(?2 AS INTEGER)
+ORDER BY m.place LIMIT CAST(?3 AS INTEGER)
 `
 
 type PeekDueParams struct {
@@ -520,8 +532,8 @@ func (q *Queries) PeekDue(ctx context.Context, arg PeekDueParams) ([]PeekDueRow,
 }
 
 const peekExpired = `-- name: PeekExpired :many
-SELECT m.id, m.priority FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.status = 1 AND m.lease_until <= CAST(?2 AS INTEGER) AND m.attempts < m.max_attempts
-ORDER BY m.lease_until LIMIT CAST(?3 AS INTEGER)
+SELECT m.id, m.priority FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.stage = 1 AND m.place <= CAST(?2 AS INTEGER) AND m.attempts < m.max_attempts
+ORDER BY m.place LIMIT CAST(?3 AS INTEGER)
 `
 
 type PeekExpiredParams struct {
@@ -635,10 +647,11 @@ func (q *Queries) StateIDs(ctx context.Context, arg StateIDsParams) ([]int64, er
 }
 
 const stats = `-- name: Stats :one
-SELECT q.ready, q.leased, q.acked, q.failed, q.paused, q.keep_acked,
-  CAST(q.delayed - (SELECT count(*) FROM messages d WHERE d.queue = q.name AND d.status = 0 AND d.delayed = 1 AND d.available_at <= CAST(?1 AS INTEGER)) AS INTEGER) AS waiting,
-  CAST((SELECT count(*) FROM messages l WHERE l.queue = q.name AND l.status = 1 AND l.lease_until <= CAST(?1 AS INTEGER))
-     + (SELECT count(*) FROM messages e WHERE e.queue = q.name AND e.status = 1 AND e.lease_until IS NULL) AS INTEGER) AS expired
+SELECT CAST(q.ready AS INTEGER) AS ready, CAST(q.leased AS INTEGER) AS leased, CAST(q.acked AS INTEGER) AS acked, CAST(q.failed AS INTEGER) AS failed,
+  q.paused, q.keep_acked,
+  CAST(q.delayed - (SELECT count(*) FROM messages d WHERE d.queue = q.name AND d.stage = -1 AND d.place <= CAST(?1 AS INTEGER)) AS INTEGER) AS waiting,
+  CAST((SELECT count(*) FROM messages l WHERE l.queue = q.name AND l.stage = 1 AND l.place <= CAST(?1 AS INTEGER))
+     + (SELECT count(*) FROM messages e WHERE e.queue = q.name AND e.stage = 1 AND e.place IS NULL) AS INTEGER) AS expired
 FROM queues q WHERE q.name = ?2
 `
 

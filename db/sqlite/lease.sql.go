@@ -39,17 +39,18 @@ func (q *Queries) Extend(ctx context.Context, arg ExtendParams) (int64, error) {
 
 const heartbeat = `-- name: Heartbeat :many
 UPDATE messages SET lease_until = max(lease_until, CAST(?1 AS INTEGER))
-WHERE id IN (SELECT value FROM json_each(CAST(?2 AS TEXT))) AND id || ':' || receipt IN (SELECT value FROM json_each(CAST(?3 AS TEXT)))
-  AND +queue = CAST(?4 AS TEXT) AND +status = 1 AND +lease_until > CAST(?5 AS INTEGER)
+WHERE id IN (SELECT m.id FROM json_each(CAST(?2 AS TEXT)) r CROSS JOIN messages m
+    WHERE m.id = CAST(r.value AS INTEGER) AND m.receipt = substr(r.value, instr(r.value, ':') + 1) AND m.status = 1
+      AND +m.queue = CAST(?3 AS TEXT) AND +m.lease_until > CAST(?4 AS INTEGER))
+  AND +status = 1
 RETURNING id, CAST(lease_until AS INTEGER) AS lease_until
 `
 
 type HeartbeatParams struct {
-	Until    int64
-	Ids      string
-	Receipts string
-	Queue    string
-	Now      int64
+	Until int64
+	Refs  string
+	Queue string
+	Now   int64
 }
 
 type HeartbeatRow struct {
@@ -58,11 +59,11 @@ type HeartbeatRow struct {
 }
 
 // Heartbeat renews many leases in one statement. It never shortens one and never revives one that has ended.
+// The list is AckMany's.
 func (q *Queries) Heartbeat(ctx context.Context, arg HeartbeatParams) ([]HeartbeatRow, error) {
 	rows, err := q.query(ctx, q.heartbeatStmt, heartbeat,
 		arg.Until,
-		arg.Ids,
-		arg.Receipts,
+		arg.Refs,
 		arg.Queue,
 		arg.Now,
 	)
@@ -88,21 +89,19 @@ func (q *Queries) Heartbeat(ctx context.Context, arg HeartbeatParams) ([]Heartbe
 }
 
 const held = `-- name: Held :many
-SELECT m.id FROM messages m
-WHERE m.id IN (SELECT value FROM json_each(CAST(?1 AS TEXT))) AND m.id || ':' || m.receipt IN (SELECT value FROM json_each(CAST(?2 AS TEXT)))
-  AND +m.queue = CAST(?3 AS TEXT) AND +m.status = 1
+SELECT m.id FROM json_each(CAST(?1 AS TEXT)) r CROSS JOIN messages m
+WHERE m.id = CAST(r.value AS INTEGER) AND m.receipt = substr(r.value, instr(r.value, ':') + 1) AND m.status = 1 AND +m.queue = CAST(?2 AS TEXT)
 `
 
 type HeldParams struct {
-	Ids      string
-	Receipts string
-	Queue    string
+	Refs  string
+	Queue string
 }
 
 // Held tells, without the write lock, which of these deliveries still hold their job; a running Worker asks it to notice
 // a cancelled job early.
 func (q *Queries) Held(ctx context.Context, arg HeldParams) ([]int64, error) {
-	rows, err := q.query(ctx, q.heldStmt, held, arg.Ids, arg.Receipts, arg.Queue)
+	rows, err := q.query(ctx, q.heldStmt, held, arg.Refs, arg.Queue)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +125,7 @@ func (q *Queries) Held(ctx context.Context, arg HeldParams) ([]int64, error) {
 
 const mendEndless = `-- name: MendEndless :execrows
 UPDATE messages SET lease_until = min(updated_at, CAST(?1 AS INTEGER)) WHERE id IN
-  (SELECT m.id FROM messages m WHERE m.queue = CAST(?2 AS TEXT) AND m.status = 1 AND m.lease_until IS NULL LIMIT CAST(?3 AS INTEGER))
+  (SELECT m.id FROM messages m WHERE m.queue = CAST(?2 AS TEXT) AND m.stage = 1 AND m.place IS NULL LIMIT CAST(?3 AS INTEGER))
 `
 
 type MendEndlessParams struct {
@@ -146,8 +145,8 @@ func (q *Queries) MendEndless(ctx context.Context, arg MendEndlessParams) (int64
 
 const promoteDue = `-- name: PromoteDue :execrows
 UPDATE messages SET delayed = 0 WHERE id IN
-  (SELECT m.id FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.status = 0 AND m.delayed = 1 AND m.available_at <= CAST(?2 AS INTEGER)
-   ORDER BY m.available_at LIMIT CAST(?3 AS INTEGER))
+  (SELECT m.id FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.stage = -1 AND m.place <= CAST(?2 AS INTEGER)
+   ORDER BY m.place LIMIT CAST(?3 AS INTEGER))
 `
 
 type PromoteDueParams struct {
@@ -170,8 +169,8 @@ const reclaimExpired = `-- name: ReclaimExpired :many
 UPDATE messages SET status = CASE WHEN attempts >= max_attempts THEN 3 ELSE 0 END,
   reason = CASE WHEN attempts >= max_attempts THEN 'lease_expired' END,
   available_at = CAST(?1 AS INTEGER), updated_at = CAST(?1 AS INTEGER), delayed = 0, receipt = NULL, lease_until = NULL
-WHERE id IN (SELECT m.id FROM messages m WHERE m.queue = CAST(?2 AS TEXT) AND m.status = 1 AND m.lease_until <= CAST(?1 AS INTEGER)
-   ORDER BY m.lease_until LIMIT CAST(?3 AS INTEGER))
+WHERE id IN (SELECT m.id FROM messages m WHERE m.queue = CAST(?2 AS TEXT) AND m.stage = 1 AND m.place <= CAST(?1 AS INTEGER)
+   ORDER BY m.place LIMIT CAST(?3 AS INTEGER))
 RETURNING id, status
 `
 
@@ -214,8 +213,8 @@ func (q *Queries) ReclaimExpired(ctx context.Context, arg ReclaimExpiredParams) 
 const recordExpired = `-- name: RecordExpired :execrows
 INSERT OR IGNORE INTO deliveries (message_id, delivery, attempt, started_at, ended_at, outcome, error, worker)
 SELECT m.id, m.delivery, m.attempts, COALESCE(m.claimed_at, m.updated_at), m.lease_until, 'lease_expired', NULL, m.claimed_by
-FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.status = 1 AND m.lease_until <= CAST(?2 AS INTEGER)
-ORDER BY m.lease_until LIMIT CAST(?3 AS INTEGER)
+FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.stage = 1 AND m.place <= CAST(?2 AS INTEGER)
+ORDER BY m.place LIMIT CAST(?3 AS INTEGER)
 `
 
 type RecordExpiredParams struct {

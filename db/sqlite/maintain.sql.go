@@ -10,7 +10,7 @@ import (
 )
 
 const purgeAcked = `-- name: PurgeAcked :execrows
-DELETE FROM messages WHERE id IN (SELECT m.id FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.status = 2 AND m.updated_at <= CAST(?2 AS INTEGER) ORDER BY m.updated_at LIMIT CAST(?3 AS INTEGER))
+DELETE FROM messages WHERE id IN (SELECT m.id FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.stage = 2 AND m.place <= CAST(?2 AS INTEGER) ORDER BY m.place LIMIT CAST(?3 AS INTEGER))
 `
 
 type PurgeAckedParams struct {
@@ -29,7 +29,7 @@ func (q *Queries) PurgeAcked(ctx context.Context, arg PurgeAckedParams) (int64, 
 }
 
 const purgeFailed = `-- name: PurgeFailed :execrows
-DELETE FROM messages WHERE id IN (SELECT m.id FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.status = 3 AND m.updated_at <= CAST(?2 AS INTEGER) ORDER BY m.updated_at LIMIT CAST(?3 AS INTEGER))
+DELETE FROM messages WHERE id IN (SELECT m.id FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.stage = 3 AND m.place <= CAST(?2 AS INTEGER) ORDER BY m.place LIMIT CAST(?3 AS INTEGER))
 `
 
 type PurgeFailedParams struct {

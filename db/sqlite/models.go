@@ -25,5 +25,7 @@ type Job struct {
 	ClaimedBy   *string
 	CreatedAt   int64
 	UpdatedAt   int64
+	Stage       *int64
+	Place       *int64
 	Payload     []byte
 }

@@ -55,8 +55,10 @@ type runner struct {
 }
 
 func (r *runner) run(ctx context.Context) (err error) {
-	if err := inTable("queue/planted_faults.go"); err != nil {
-		return err
+	for _, source := range []string{"queue/planted_faults.go", "bench/planted_faults.go"} {
+		if err := inTable(source); err != nil {
+			return err
+		}
 	}
 	var chosen []pair
 	for _, p := range pairs {

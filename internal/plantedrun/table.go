@@ -15,6 +15,8 @@ var suites = []suite{
 	{name: "model", pkg: "queue", run: "^TestModel", args: []string{"-rapid.nofailfile", "-rapid.shrinktime=1s"}},
 	{name: "wakes", pkg: "queue", run: "^TestConformance$/^several_Stores$/OfAnotherStore$"},
 	{name: "group", pkg: "queue", run: "^Test(CallersShare|AFullDiskFails|AJobClaimedForACaller|HeartbeatsAndSettlesGo)"},
+	{name: "wal", pkg: "queue", run: "^TestTheWALStartsAnew"},
+	{name: "bench", pkg: "bench", run: "^TestSmoke"},
 	{name: "line", pkg: "queue", run: "^TestOneThatIsStoppedHoldsUpNobody"},
 	{name: "history", pkg: "queue", run: "^TestHistory", env: []string{"LOCALQUEUE_HISTORY_TIME=1500ms"}},
 }
@@ -49,6 +51,12 @@ var pairs = []pair{
 	{"group", "left-claim-kept", "^TestAJobClaimedForACaller"},
 	{"group", "first-come", "^TestHeartbeatsAndSettlesGo"},
 	{"group", "swallowed-error", "^TestCallersShare"},
+
+	{"wal", "no-checkpoint", ""},
+
+	{"bench", "claimed-twice", "^TestSmokeContention$"},
+	{"bench", "put-lost", "^TestSmokeContention$"},
+	{"bench", "silent-doorbell", "^TestSmokeWakeup$"},
 
 	{"line", "endless-turn", ""},
 	{"line", "no-passing-by", ""},

@@ -15,7 +15,7 @@ import (
 // scans are what a plan may walk whole. Everything else is a seek: a scan's cost grows with the backlog.
 var scans = map[string][]string{
 	// What the caller handed in, a constant, or the few rows of a sub-select or a recursion.
-	"": {"SCAN json_each VIRTUAL TABLE INDEX 1:", "SCAN json_each VIRTUAL TABLE INDEX 0:", "SCAN CONSTANT ROW"},
+	"": {"SCAN json_each VIRTUAL TABLE INDEX 1:", "SCAN json_each VIRTUAL TABLE INDEX 0:", "SCAN r VIRTUAL TABLE INDEX 1:", "SCAN CONSTANT ROW"},
 
 	"FailedIDs": {"SCAN p"},
 	"JobByKey":  {"SEARCH k"},

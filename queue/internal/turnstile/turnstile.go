@@ -51,12 +51,12 @@ type Line struct {
 	desk   *desk
 	place  place
 	ticket int64
-	since  time.Time // when the turn came
-	insist bool      // the lock was taken: stand in line although nobody else does
-	noDesk bool      // there was no ticket to be had
-	inUse  bool      // between Enter and Leave
-	left   time.Time // the last Leave
-	gap    time.Duration
+	since  time.Time     // when the turn came
+	insist bool          // the lock was taken: stand in line although nobody else does
+	noDesk bool          // there was no ticket to be had
+	inUse  bool          // between Enter and Leave
+	left   time.Time     // the last Leave
+	gap    time.Duration // between the last Leave and the Enter after it
 	idle   *time.Timer
 	closed bool
 
@@ -85,7 +85,7 @@ func (l *Line) Enter(p Patience) error {
 	l.inUse = true
 	now := time.Now()
 	if !l.left.IsZero() {
-		l.gap = (3*l.gap + min(now.Sub(l.left), 50*l.times.Linger)) / 4
+		l.gap = now.Sub(l.left)
 		l.left = time.Time{}
 	}
 	if l.place == atTurn && now.Sub(l.since) < l.times.Turn {
@@ -153,7 +153,7 @@ func (l *Line) endIdle() {
 		l.idle.Reset(wait)
 		return
 	}
-	l.gap = 50 * l.times.Linger
+	l.gap = time.Since(l.left)
 	l.giveBack()
 }
 

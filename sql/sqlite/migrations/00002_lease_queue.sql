@@ -1,12 +1,17 @@
 -- +goose Up
 ALTER TABLE messages ADD COLUMN priority   INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE messages ADD COLUMN delayed    INTEGER NOT NULL DEFAULT 0; -- 1: ready, but kept out of messages_ready until promoted
+ALTER TABLE messages ADD COLUMN delayed    INTEGER NOT NULL DEFAULT 0; -- 1: ready, but out of the claim's sight until promoted
 ALTER TABLE messages ADD COLUMN delivery   INTEGER NOT NULL DEFAULT 0; -- fencing number: grows with every claim, never reset
 ALTER TABLE messages ADD COLUMN key_scope  INTEGER NOT NULL DEFAULT 0; -- 0: job_id is held while the row exists; 1: until the terminal state
 ALTER TABLE messages ADD COLUMN claimed_at INTEGER;
 ALTER TABLE messages ADD COLUMN claimed_by TEXT;
 ALTER TABLE messages ADD COLUMN reason     TEXT;                       -- why it failed; not failure_reason: files of 1.3 on have that column
 ALTER TABLE messages ADD COLUMN headers    TEXT;                       -- a JSON object of strings
+-- Where a job stands, worked out from the columns above, whoever writes them; not stored but in the index below.
+-- stage: its status, or -1 for a delayed job. place: its order in that stage, before the id: a ready job's priority, the
+-- time a delayed one falls due, a lease's end, the time a finished one was settled.
+ALTER TABLE messages ADD COLUMN stage INTEGER AS (iif(status = 0 AND delayed, -1, status)) VIRTUAL;
+ALTER TABLE messages ADD COLUMN place INTEGER AS (CASE status WHEN 1 THEN lease_until WHEN 0 THEN iif(delayed, available_at, -priority) ELSE updated_at END) VIRTUAL;
 
 -- The reason comes from the original's failure_reason where the file has that column (1.3 on), else it stays NULL:
 -- the inner name resolves to a column of messages if there is one, and to the derived table's NULL otherwise.
@@ -21,13 +26,11 @@ UPDATE messages SET delivery = attempts WHERE attempts > 0;
 DROP INDEX IF EXISTS idx_messages_job_id;
 DROP INDEX IF EXISTS idx_messages_queue_status;
 CREATE UNIQUE INDEX idx_messages_job_id ON messages(queue, job_id) WHERE job_id IS NOT NULL AND (key_scope = 0 OR status < 2);
-CREATE INDEX idx_messages_queue_status  ON messages(queue, updated_at)    WHERE status = 2;                 -- retention, list acked
-CREATE INDEX messages_ready      ON messages(queue, priority DESC)        WHERE status = 0 AND delayed = 0; -- claim (the rowid is the last key)
-CREATE INDEX messages_delayed    ON messages(queue, available_at)         WHERE status = 0 AND delayed = 1; -- next due, promote
-CREATE INDEX messages_leased     ON messages(queue, lease_until)          WHERE status = 1;                 -- next lease end, reclaim
+-- One index for every stage (the rowid is its last key), and stage DESC in it: the ready job that a claim takes, the
+-- leases, and the jobs acked last are neighbours, so that a job's way through the stages mostly dirties one page.
+CREATE INDEX idx_messages_queue_status ON messages(queue, stage DESC, place);
 CREATE INDEX messages_failed     ON messages(queue)                       WHERE status = 3;                 -- list the dead by id
 CREATE INDEX messages_done_key  ON messages(queue, job_id)               WHERE job_id IS NOT NULL AND key_scope = 1 AND status > 1; -- show a key that was given up
-CREATE INDEX messages_failed_age ON messages(queue, updated_at)           WHERE status = 3;                 -- purge the dead
 
 CREATE TABLE payloads (message_id INTEGER PRIMARY KEY, data BLOB NOT NULL);
 
@@ -43,13 +46,15 @@ CREATE TABLE deliveries (          -- failed deliveries, the last 20 of a job
     PRIMARY KEY (message_id, delivery)
 ) WITHOUT ROWID;
 
+-- The counters have no NOT NULL: a constraint that a trigger could break makes SQLite copy every page before each
+-- statement on messages changes it, to be able to undo half of one. They are never NULL all the same: the triggers only add.
 CREATE TABLE queues (
     name       TEXT    NOT NULL PRIMARY KEY,
-    ready      INTEGER NOT NULL DEFAULT 0, -- with the delayed ones
-    delayed    INTEGER NOT NULL DEFAULT 0, -- not promoted yet
-    leased     INTEGER NOT NULL DEFAULT 0,
-    acked      INTEGER NOT NULL DEFAULT 0, -- rows kept
-    failed     INTEGER NOT NULL DEFAULT 0,
+    ready      INTEGER DEFAULT 0, -- with the delayed ones
+    delayed    INTEGER DEFAULT 0, -- not promoted yet
+    leased     INTEGER DEFAULT 0,
+    acked      INTEGER DEFAULT 0, -- rows kept
+    failed     INTEGER DEFAULT 0,
     paused     INTEGER NOT NULL DEFAULT 0,
     keep_acked INTEGER                     -- ms; 0 deletes at the ack; NULL keeps until purged
 ) WITHOUT ROWID;
@@ -60,7 +65,7 @@ SELECT queue, sum(status = 0), sum(status = 0 AND delayed), sum(status = 1), sum
 -- What operators, lists and show read: a job with its bytes, wherever they are kept.
 CREATE VIEW jobs AS
 SELECT m.id, m.queue, m.status, m.delayed, m.priority, m.attempts, m.max_attempts, m.delivery, m.receipt, m.job_id, m.key_scope, m.headers,
-       m.reason, m.last_error, m.available_at, m.lease_until, m.claimed_at, m.claimed_by, m.created_at, m.updated_at,
+       m.reason, m.last_error, m.available_at, m.lease_until, m.claimed_at, m.claimed_by, m.created_at, m.updated_at, m.stage, m.place,
        CAST(CASE WHEN length(m.payload) > 0 THEN m.payload
                  ELSE COALESCE((SELECT p.data FROM payloads p WHERE p.message_id = m.id), m.payload) END AS BLOB) AS payload
 FROM messages m;
@@ -95,9 +100,10 @@ CREATE TRIGGER messages_delete AFTER DELETE ON messages BEGIN
     DELETE FROM deliveries WHERE message_id = OLD.id;
 END;
 -- +goose StatementEnd
--- A writer that does not know delayed (the original's nack with a delay): hold the row back for it.
+-- A writer that does not know delayed (the original's nack with a delay): hold the row back for it. Not on a change of
+-- status alone: claims and acks would pay for the look, and a job that comes back by itself keeps a time that has passed.
 -- +goose StatementBegin
-CREATE TRIGGER messages_hold AFTER UPDATE OF status, available_at ON messages
+CREATE TRIGGER messages_hold AFTER UPDATE OF available_at ON messages
 WHEN NEW.status = 0 AND NEW.delayed = 0 AND NEW.available_at > NEW.updated_at BEGIN
     UPDATE messages SET delayed = 1 WHERE id = NEW.id;
 END;
@@ -131,14 +137,12 @@ UPDATE messages SET payload = (SELECT data FROM payloads WHERE message_id = id) 
 DROP TABLE queues;
 DROP TABLE deliveries;
 DROP TABLE payloads;
-DROP INDEX messages_failed_age;
 DROP INDEX messages_done_key;
 DROP INDEX messages_failed;
-DROP INDEX messages_leased;
-DROP INDEX messages_delayed;
-DROP INDEX messages_ready;
 DROP INDEX idx_messages_queue_status;
 DROP INDEX idx_messages_job_id;
+ALTER TABLE messages DROP COLUMN place;
+ALTER TABLE messages DROP COLUMN stage;
 ALTER TABLE messages DROP COLUMN headers;
 ALTER TABLE messages DROP COLUMN reason;
 ALTER TABLE messages DROP COLUMN claimed_by;

@@ -1,14 +1,15 @@
 -- What Check looks for beyond SQLite's own checks: the invariants of the state machine. Each list is bounded.
 
--- CountStates counts what the counters claim to know.
+-- CountStates counts what the counters claim to know. +queue: in the order of the index every row would be a seek.
 -- name: CountStates :many
 SELECT queue, CAST(sum(status = 0) AS INTEGER) AS ready, CAST(sum(status = 0 AND delayed) AS INTEGER) AS delayed, CAST(sum(status = 1) AS INTEGER) AS leased,
   CAST(sum(status = 2) AS INTEGER) AS acked, CAST(sum(status = 3) AS INTEGER) AS failed
-FROM messages GROUP BY queue;
+FROM messages GROUP BY +queue;
 
 -- Counters is what they say.
 -- name: Counters :many
-SELECT name, ready, delayed, leased, acked, failed FROM queues;
+SELECT name, CAST(ready AS INTEGER) AS ready, CAST(delayed AS INTEGER) AS delayed, CAST(leased AS INTEGER) AS leased,
+  CAST(acked AS INTEGER) AS acked, CAST(failed AS INTEGER) AS failed FROM queues;
 
 -- ImpossibleJobs are rows that no transition leaves behind.
 -- name: ImpossibleJobs :many

@@ -1,25 +1,26 @@
 -- Stats is one snapshot in one statement. The counters are kept by triggers; what is counted here is only what has
 -- fallen due or expired and was not picked up yet.
 -- name: Stats :one
-SELECT q.ready, q.leased, q.acked, q.failed, q.paused, q.keep_acked,
-  CAST(q.delayed - (SELECT count(*) FROM messages d WHERE d.queue = q.name AND d.status = 0 AND d.delayed = 1 AND d.available_at <= CAST(@now AS INTEGER)) AS INTEGER) AS waiting,
-  CAST((SELECT count(*) FROM messages l WHERE l.queue = q.name AND l.status = 1 AND l.lease_until <= CAST(@now AS INTEGER))
-     + (SELECT count(*) FROM messages e WHERE e.queue = q.name AND e.status = 1 AND e.lease_until IS NULL) AS INTEGER) AS expired
+SELECT CAST(q.ready AS INTEGER) AS ready, CAST(q.leased AS INTEGER) AS leased, CAST(q.acked AS INTEGER) AS acked, CAST(q.failed AS INTEGER) AS failed,
+  q.paused, q.keep_acked,
+  CAST(q.delayed - (SELECT count(*) FROM messages d WHERE d.queue = q.name AND d.stage = -1 AND d.place <= CAST(@now AS INTEGER)) AS INTEGER) AS waiting,
+  CAST((SELECT count(*) FROM messages l WHERE l.queue = q.name AND l.stage = 1 AND l.place <= CAST(@now AS INTEGER))
+     + (SELECT count(*) FROM messages e WHERE e.queue = q.name AND e.stage = 1 AND e.place IS NULL) AS INTEGER) AS expired
 FROM queues q WHERE q.name = @queue;
 
 -- OldestDue is the creation time of the oldest job that could run now (0: none): the lowest id of each priority, since
 -- ids rise with time, found by walking the priorities that occur, and the delayed jobs that are due.
 -- name: OldestDue :one
-WITH RECURSIVE p(priority) AS (
- SELECT (SELECT m.priority FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND m.status = 0 AND m.delayed = 0 ORDER BY m.priority DESC LIMIT 1)
+WITH RECURSIVE p(place) AS (
+ SELECT (SELECT m.place FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND m.stage = 0 ORDER BY m.place LIMIT 1)
  UNION ALL
- SELECT (SELECT m.priority FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND m.status = 0 AND m.delayed = 0 AND m.priority < p.priority ORDER BY m.priority DESC LIMIT 1)
- FROM p WHERE p.priority IS NOT NULL),
+ SELECT (SELECT m.place FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND m.stage = 0 AND m.place > p.place ORDER BY m.place LIMIT 1)
+ FROM p WHERE p.place IS NOT NULL),
 due(created_at) AS (
- SELECT (SELECT m.created_at FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND m.status = 0 AND m.delayed = 0 AND m.priority = p.priority ORDER BY m.id LIMIT 1)
- FROM p WHERE p.priority IS NOT NULL
+ SELECT (SELECT m.created_at FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND m.stage = 0 AND m.place = p.place ORDER BY m.id LIMIT 1)
+ FROM p WHERE p.place IS NOT NULL
  UNION ALL
- SELECT min(d.created_at) FROM messages d WHERE d.queue = CAST(@queue AS TEXT) AND d.status = 0 AND d.delayed = 1 AND d.available_at <= CAST(@now AS INTEGER))
+ SELECT min(d.created_at) FROM messages d WHERE d.queue = CAST(@queue AS TEXT) AND d.stage = -1 AND d.place <= CAST(@now AS INTEGER))
 SELECT CAST(COALESCE(min(due.created_at), 0) AS INTEGER) FROM due;
 
 -- Queues lists every queue that ever had a job or a setting.
@@ -45,27 +46,25 @@ SELECT delivery, attempt, started_at, ended_at, outcome, error, worker FROM deli
 -- The lists page by key in the order of the index that serves their state; the row-value comparison is what makes the
 -- next page a seek. Each is the order in which its reader wants to see them.
 
--- ListReady: in the order of claiming. One priority at a time is a seek, hence the two halves.
+-- ListReady: in the order of claiming. place is the priority turned round.
 -- name: ListReady :many
-SELECT * FROM jobs WHERE queue = CAST(@queue AS TEXT) AND status = 0 AND delayed = 0
-  AND (priority < CAST(@priority AS INTEGER) OR (priority = CAST(@priority AS INTEGER) AND id > CAST(@after_id AS INTEGER)))
-  AND priority <= CAST(@priority AS INTEGER)
-ORDER BY priority DESC, id LIMIT CAST(@n AS INTEGER);
+SELECT * FROM jobs WHERE queue = CAST(@queue AS TEXT) AND stage = 0 AND (place, id) > (-CAST(@priority AS INTEGER), CAST(@after_id AS INTEGER))
+ORDER BY place, id LIMIT CAST(@n AS INTEGER);
 
 -- ListDelayed: by the time they fall due.
 -- name: ListDelayed :many
-SELECT * FROM jobs WHERE queue = CAST(@queue AS TEXT) AND status = 0 AND delayed = 1 AND (available_at, id) > (CAST(@after_time AS INTEGER), CAST(@after_id AS INTEGER))
-ORDER BY available_at, id LIMIT CAST(@n AS INTEGER);
+SELECT * FROM jobs WHERE queue = CAST(@queue AS TEXT) AND stage = -1 AND (place, id) > (CAST(@after_time AS INTEGER), CAST(@after_id AS INTEGER))
+ORDER BY place, id LIMIT CAST(@n AS INTEGER);
 
 -- ListLeased: by the end of the lease.
 -- name: ListLeased :many
-SELECT * FROM jobs WHERE queue = CAST(@queue AS TEXT) AND status = 1 AND (lease_until, id) > (CAST(@after_time AS INTEGER), CAST(@after_id AS INTEGER))
-ORDER BY lease_until, id LIMIT CAST(@n AS INTEGER);
+SELECT * FROM jobs WHERE queue = CAST(@queue AS TEXT) AND stage = 1 AND (place, id) > (CAST(@after_time AS INTEGER), CAST(@after_id AS INTEGER))
+ORDER BY place, id LIMIT CAST(@n AS INTEGER);
 
 -- ListAcked: by the time of settling.
 -- name: ListAcked :many
-SELECT * FROM jobs WHERE queue = CAST(@queue AS TEXT) AND status = 2 AND (updated_at, id) > (CAST(@after_time AS INTEGER), CAST(@after_id AS INTEGER))
-ORDER BY updated_at, id LIMIT CAST(@n AS INTEGER);
+SELECT * FROM jobs WHERE queue = CAST(@queue AS TEXT) AND stage = 2 AND (place, id) > (CAST(@after_time AS INTEGER), CAST(@after_id AS INTEGER))
+ORDER BY place, id LIMIT CAST(@n AS INTEGER);
 
 -- ListFailed: by id.
 -- name: ListFailed :many
@@ -74,12 +73,12 @@ ORDER BY id LIMIT CAST(@n AS INTEGER);
 
 -- PeekDue and PeekExpired are what the next claim would promote and reclaim before it chooses.
 -- name: PeekDue :many
-SELECT m.id, m.priority FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND m.status = 0 AND m.delayed = 1 AND m.available_at <= CAST(@now AS INTEGER)
-ORDER BY m.available_at LIMIT CAST(@n AS INTEGER);
+SELECT m.id, m.priority FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND m.stage = -1 AND m.place <= CAST(@now AS INTEGER)
+ORDER BY m.place LIMIT CAST(@n AS INTEGER);
 
 -- name: PeekExpired :many
-SELECT m.id, m.priority FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND m.status = 1 AND m.lease_until <= CAST(@now AS INTEGER) AND m.attempts < m.max_attempts
-ORDER BY m.lease_until LIMIT CAST(@n AS INTEGER);
+SELECT m.id, m.priority FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND m.stage = 1 AND m.place <= CAST(@now AS INTEGER) AND m.attempts < m.max_attempts
+ORDER BY m.place LIMIT CAST(@n AS INTEGER);
 
 -- StateIDs walks a bounded range of ids for the jobs of one state; no index serves every state by age, and a range keeps
 -- the snapshot short whatever it finds.

@@ -1,9 +1,9 @@
 -- PurgeAcked and PurgeFailed remove finished jobs by age, a bounded step at a time, so that other work goes on between.
 -- name: PurgeAcked :execrows
-DELETE FROM messages WHERE id IN (SELECT m.id FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND m.status = 2 AND m.updated_at <= CAST(@before AS INTEGER) ORDER BY m.updated_at LIMIT CAST(@n AS INTEGER));
+DELETE FROM messages WHERE id IN (SELECT m.id FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND m.stage = 2 AND m.place <= CAST(@before AS INTEGER) ORDER BY m.place LIMIT CAST(@n AS INTEGER));
 
 -- name: PurgeFailed :execrows
-DELETE FROM messages WHERE id IN (SELECT m.id FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND m.status = 3 AND m.updated_at <= CAST(@before AS INTEGER) ORDER BY m.updated_at LIMIT CAST(@n AS INTEGER));
+DELETE FROM messages WHERE id IN (SELECT m.id FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND m.stage = 3 AND m.place <= CAST(@before AS INTEGER) ORDER BY m.place LIMIT CAST(@n AS INTEGER));
 
 -- SetPaused and SetKeepAcked store a queue's settings; a queue that has had no job yet gets its row here.
 -- name: SetPaused :exec

@@ -1,0 +1,103 @@
+package queue
+
+import (
+	"context"
+	"database/sql"
+)
+
+// Copying the WAL into the file is work that somebody must do. Left to SQLite, the commit that fills the WAL does all of
+// it, with two syncs, while everybody waits. Here a goroutine beside the writer does most of it, on a reading connection.
+// The WAL starts anew only if everything in it is copied between two writes: so once it is large, and nearly all of it is
+// copied, the leader copies the rest.
+
+const (
+	lookPages       = 250                 // about so many new pages of this process are worth a look at the WAL
+	checkpointPages = 1000                // so many that aren't copied are worth a checkpoint: 2 MB
+	fullWAL         = 3 * checkpointPages // now it should start anew
+	overfullWAL     = 8 * checkpointPages // SQLite itself takes over, if nothing of the above comes to an end
+)
+
+// checkpointer is the leader's, but for the channels.
+type checkpointer struct {
+	pages  int  // since the last look, by estimate
+	under  bool // the goroutine is at it
+	kick   chan struct{}
+	result chan struct{} // a checkpoint has ended
+}
+
+// wrote counts what a transaction has added to the WAL: a row alone dirties some pages, many share them. The caller leads,
+// outside a transaction.
+func (s *Store) wrote(rows int) {
+	c := &s.checkpoints
+	if c.pages += 4 + rows/4; plantedNoCheckpoint() {
+		return
+	}
+	if c.pages < lookPages {
+		return
+	}
+	c.pages = 0
+	if c.under {
+		select {
+		case <-c.result:
+			c.under = false
+		default:
+		}
+	}
+	size, copied := walState(s.w.conn, "NOOP")
+	if size-copied < checkpointPages && size < fullWAL {
+		return
+	}
+	if size < fullWAL {
+		if !c.under {
+			s.startCheckpoint()
+		}
+		return
+	}
+	if c.under { // it may be slow where the disk is; without a wait the WAL would grow
+		<-c.result
+		c.under = false
+	}
+	if size > copied {
+		walState(s.w.conn, "PASSIVE")
+	}
+}
+
+func (s *Store) startCheckpoint() {
+	c := &s.checkpoints
+	if c.kick == nil {
+		c.kick, c.result = make(chan struct{}), make(chan struct{}, 1)
+		go s.checkpoint(c.kick, c.result)
+	}
+	c.under = true
+	c.kick <- struct{}{}
+}
+
+func (s *Store) checkpoint(kick <-chan struct{}, result chan<- struct{}) {
+	defer close(result)
+	for range kick {
+		walState(s.reader, "PASSIVE")
+		result <- struct{}{}
+	}
+}
+
+// stop ends the goroutine. Nobody leads any more.
+func (c *checkpointer) stop() {
+	if c.kick == nil {
+		return
+	}
+	close(c.kick)
+	for range c.result {
+	}
+}
+
+// walState checkpoints, in the mode NOOP or PASSIVE, neither of which waits for anybody, and returns the WAL's size in pages
+// and how many of them are copied. An error of the file's shows in the next write.
+func walState(db interface {
+	QueryRowContext(context.Context, string, ...any) *sql.Row
+}, mode string) (size, copied int) {
+	var busy int
+	if err := db.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &size, &copied); err != nil {
+		return 0, 0
+	}
+	return size, copied
+}
