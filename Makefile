@@ -7,7 +7,7 @@ SQLC  := go tool -modfile=tools/sqlc/go.mod sqlc
 GOOSE := go run -modfile=tools/goose/go.mod -tags '$(GOOSE_TAGS)' github.com/pressly/goose/v3/cmd/goose
 LINT  := go tool -modfile=tools/golangci-lint/go.mod golangci-lint
 
-.PHONY: help build demo test lint generate verify faults fuzz bench bench-scale limit clean
+.PHONY: help build demo test lint generate verify faults fuzz bench bench-scale bench-report bench-smoke bench-peers limit clean
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
@@ -75,6 +75,18 @@ bench: build/limit ## the benchmarks beside the limit's figures, in turns (ROUND
 
 bench-scale: ## a claim beside a million jobs, a million due at once, the WAL's size: some minutes
 	go test ./queue -run '^$$' -bench 'Backlog|Million|WAL' -benchtime $(BENCHTIME)
+
+# The contention harness itself, on this machine. PROFILE=smoke, standard or full.
+PROFILE ?= standard
+bench-report: build build/limit ## the harness beside the limit in C: build/report.html and .json (PROFILE=standard: some minutes)
+	bin/localqueue bench --profile $(PROFILE) --limit build/limit --dir build/bench --out build/report.json --html build/report.html --force
+
+bench-smoke: build ## the harness in small, for its accounting: under 20 s
+	bin/localqueue bench --profile smoke --dir build/bench
+
+PEERS ?= --seconds 5 --rounds 3
+bench-peers: ## other queues on the same work, in turns, with results in bench/peers/results (PEERS="--seconds 5 --rounds 3")
+	cd bench/peers && go run . $(PEERS) --out results/results.json --markdown results/table.md
 
 clean: ## remove what was built
 	rm -rf bin build

@@ -112,7 +112,7 @@ Exit codes: 0 done, 1 error, 2 usage, 3 nothing there, 4 lease lost, 5 busy or t
 		{groupLook, []*cobra.Command{statsCmd(a), queuesCmd(a), listCmd(a), showCmd(a), peekCmd(a)}},
 		{groupAct, []*cobra.Command{retryCmd(a), runCmd(a), deleteCmd(a), cancelCmd(a), pauseCmd(a), resumeCmd(a), reclaimCmd(a)}},
 		{groupKeep, []*cobra.Command{purgeCmd(a), setCmd(a), vacuumCmd(a), checkCmd(a), migrateCmd(a)}},
-		{"", []*cobra.Command{completionCmd(), versionCmd(a)}},
+		{"", []*cobra.Command{benchCmd(a), completionCmd(), versionCmd(a)}},
 	} {
 		for _, c := range v.verbs {
 			c.GroupID = v.group
