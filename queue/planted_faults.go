@@ -71,7 +71,7 @@ func plantedAnswer(i int, err error) error {
 func plantedTimes(t turnstile.Times) turnstile.Times {
 	switch fault {
 	case "endless-turn":
-		t.Turn, t.Linger, t.Stall = time.Hour, time.Hour, time.Hour
+		t.Turn, t.Least, t.Linger, t.Stall = time.Hour, time.Hour, time.Hour, time.Hour
 	case "no-passing-by":
 		t.Stall = time.Hour
 	}

@@ -178,6 +178,9 @@ func (d *desk) enter() bool {
 
 func (d *desk) leave() { _, _ = d.lock(unix.F_OFD_SETLK, unix.F_UNLCK, deskByte, 1) }
 
+// drawn is the ticket that will be drawn next.
+func (d *desk) drawn() int64 { return d.number(atNext) }
+
 func (d *desk) turns() int64 { return d.number(atTurns) }
 
 // countTurn isn't exact when two count at once; that it changes is enough.

@@ -27,13 +27,20 @@ type Patience interface {
 
 // Times are the line's measures. Defaults are the ones in use.
 type Times struct {
-	Turn   time.Duration // how long a process may go on while others wait
+	Turn   time.Duration // how long a process may go on while others wait,
+	Least  time.Duration // but shorter, down to this,
+	Round  time.Duration // if so many wait that all their turns would take longer than this
 	Linger time.Duration // how long a turn is kept open for a process that is expected back
 	Stall  time.Duration // after how long without any progress the first in line is passed by
 }
 
 // Defaults were chosen by measuring: see docs/performance.md.
-var Defaults = Times{Turn: 4 * time.Millisecond, Linger: 200 * time.Microsecond, Stall: 250 * time.Millisecond}
+var Defaults = Times{Turn: 8 * time.Millisecond, Least: 2 * time.Millisecond, Round: 128 * time.Millisecond, Linger: 200 * time.Microsecond, Stall: 250 * time.Millisecond}
+
+// turn is how long a turn is while n processes stand in line.
+func (t Times) turn(n int64) time.Duration {
+	return min(t.Turn, max(t.Least, t.Round/time.Duration(max(n, 1))))
+}
 
 type place int
 
@@ -52,11 +59,12 @@ type Line struct {
 	place  place
 	ticket int64
 	since  time.Time     // when the turn came
+	turn   time.Duration // how long it is
 	insist bool          // the lock was taken: stand in line although nobody else does
 	noDesk bool          // there was no ticket to be had
 	inUse  bool          // between Enter and Leave
 	left   time.Time     // the last Leave
-	gap    time.Duration // between the last Leave and the Enter after it
+	late   int           // how often in a row the process came back later than Linger
 	idle   *time.Timer
 	closed bool
 
@@ -85,10 +93,10 @@ func (l *Line) Enter(p Patience) error {
 	l.inUse = true
 	now := time.Now()
 	if !l.left.IsZero() {
-		l.gap = now.Sub(l.left)
+		l.cameBack(now.Sub(l.left))
 		l.left = time.Time{}
 	}
-	if l.place == atTurn && now.Sub(l.since) < l.times.Turn {
+	if l.place == atTurn && now.Sub(l.since) < l.turn {
 		return nil
 	}
 	if l.place == atTurn {
@@ -131,11 +139,11 @@ func (l *Line) Leave(more bool) {
 	}
 	now := time.Now()
 	l.left = now
-	switch left := l.times.Turn - now.Sub(l.since); {
+	switch left := l.turn - now.Sub(l.since); {
 	case left <= 0, !l.desk.behind(l.ticket):
 		l.giveBack()
 	case more:
-	case l.gap < l.times.Linger:
+	case l.late < 2: // once may be chance
 		l.idle.Reset(min(l.times.Linger, left))
 	default:
 		l.giveBack()
@@ -153,8 +161,17 @@ func (l *Line) endIdle() {
 		l.idle.Reset(wait)
 		return
 	}
-	l.gap = time.Since(l.left)
+	l.late = 2
 	l.giveBack()
+}
+
+// cameBack takes note of the time between a Leave and the next Enter.
+func (l *Line) cameBack(after time.Duration) {
+	if after < l.times.Linger {
+		l.late = 0
+	} else {
+		l.late++
+	}
 }
 
 // Quit leaves the line: nobody here wants to write any more.
@@ -190,6 +207,7 @@ func (l *Line) stand(p Patience) error {
 		if !any {
 			l.desk.countTurn()
 			l.place, l.since = atTurn, time.Now()
+			l.turn = l.times.turn(l.desk.drawn() - l.ticket)
 			return nil
 		}
 		if l.gone == nil || l.watched != before {

@@ -29,7 +29,7 @@ func open(t *testing.T, path string, times Times) *Line {
 func file(t *testing.T) string { return filepath.Join(t.TempDir(), "line") }
 
 var (
-	endless = Times{Turn: time.Hour, Linger: time.Hour, Stall: time.Hour}
+	endless = Times{Turn: time.Hour, Round: 24 * time.Hour, Linger: time.Hour, Stall: time.Hour}
 	short   = Times{Turn: 0, Linger: 0, Stall: time.Hour} // a turn is one transaction
 )
 
@@ -141,14 +141,22 @@ func TestATurnIsSomeTransactionsLong(t *testing.T) {
 		enter(t, a)
 	}
 	waits(t, "the turn was lost before it was used up", came)
-	a.times.Turn = 0
+	a.turn = 0
 	a.Leave(true)
 	arrives(t, "the one behind", came)
 }
 
+func TestTurnsGetShorterWhenManyWait(t *testing.T) {
+	for n, want := range map[int64]time.Duration{0: 8, 1: 8, 16: 8, 32: 4, 64: 2, 1000: 2} {
+		if got := Defaults.turn(n); got != want*time.Millisecond {
+			t.Errorf("with %d in line a turn takes %v, want %d ms", n, got, want)
+		}
+	}
+}
+
 func TestATurnThatNobodyUsesEnds(t *testing.T) {
 	path := file(t)
-	a := open(t, path, Times{Turn: time.Hour, Linger: time.Millisecond, Stall: time.Hour})
+	a := open(t, path, Times{Turn: time.Hour, Round: 24 * time.Hour, Linger: time.Millisecond, Stall: time.Hour})
 	b := open(t, path, endless)
 	lead(t, a)
 	came := queue(t, b)
@@ -161,7 +169,9 @@ func TestAProcessThatTakesItsTimeGivesItsTurnBackAtOnce(t *testing.T) {
 	a, b := open(t, path, endless), open(t, path, endless)
 	lead(t, a)
 	came := queue(t, b)
-	a.gap = 2 * endless.Linger // what its callers took between their calls
+	for range 2 {
+		a.cameBack(2 * endless.Linger) // what its callers took between their calls
+	}
 	a.Leave(false)
 	arrives(t, "the one behind", came)
 }
