@@ -32,11 +32,12 @@ build/vet.db: $(wildcard sql/sqlite/migrations/*.sql)
 generate: build/vet.db ## db/ from sql/
 	$(SQLC) generate
 
-verify: build/vet.db ## generated code and go.mod are current, the SQL is sound, the suites catch planted faults, fuzzing finds nothing
+verify: build/vet.db ## generated code and go.mod are current, the SQL is sound, the other queues' module works, the suites catch planted faults, fuzzing finds nothing
 	$(SQLC) diff
 	$(SQLC) vet
 	go mod tidy -diff
 	gofmt_out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$gofmt_out" || { echo "gofmt: $$gofmt_out"; exit 1; }
+	cd bench/peers && go mod tidy -diff && go vet . && go test -short .
 	$(MAKE) faults
 	$(MAKE) fuzz
 

@@ -191,8 +191,8 @@ func OnStart(f func(job *queue.Job)) WorkerOption {
 	}
 }
 
-// OnDone has f called once for every job that the Worker claimed, after it was settled or lost. Calls come from several
-// goroutines, and the next handler may be running by then; jobs whose calls have not returned count as being in hand, so a
+// OnDone has f called once for every job that the Worker claimed, after it was settled or lost; not for one that it claimed
+// ahead and gave back unrun while it goes on. Calls come from several goroutines, and the next handler may be running by then; jobs whose calls have not returned count as being in hand, so a
 // slow hook slows the Worker down. A panic in it is logged.
 func OnDone(f func(Event)) WorkerOption {
 	return func(c *config) error {

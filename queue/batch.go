@@ -45,7 +45,7 @@ func (b *batch) begin(p *patience) error {
 		// Whether this commit is synced is settled before it begins; calls that need more than that wait for the next.
 		err := w.setSync(b.mustSync(b.own.Op) || !b.own.Alone && w.group.Any(b.mustSync))
 		if err == nil {
-			_, err = w.begin.ExecContext(context.Background())
+			err = w.begin.run()
 		}
 		if err == nil {
 			return nil
@@ -88,26 +88,22 @@ func (b *batch) carryOut() {
 		b.leaveLine()
 	}()
 	errs, err := b.runAll()
-	switch {
-	case err == nil:
+	if err == nil {
 		err = b.commit()
-	case len(b.calls) > 1 && blamesStatement(err):
-		w.undo(b.s)
-		b.oneByOne()
-		done = true
-		return
-	}
-	if err != nil {
-		w.undo(b.s)
 	}
 	done = true
-	if err != nil {
-		b.rings = nil
-		b.answer(storeError(b.s.path, err))
+	if err == nil {
+		b.answer(nil, errs...)
+		b.s.wrote(b.rows())
 		return
 	}
-	b.s.wrote(b.rows())
-	b.answer(nil, errs...)
+	w.undo(b.s)
+	if len(b.calls) > 1 && blamesStatement(err) {
+		b.oneByOne()
+		return
+	}
+	b.rings = nil
+	b.answer(storeError(b.s.path, err))
 }
 
 // runAll runs the leader's call and, as long as the transaction doesn't get large, whatever has come meanwhile. errs are the
@@ -153,7 +149,7 @@ func (b *batch) commit() error {
 		b.s.w.undo(b.s)
 		return nil
 	}
-	_, err := b.s.w.commit.ExecContext(context.Background())
+	err := b.s.w.commit.run()
 	if err != nil && commitIsUncertain(err) {
 		return fmt.Errorf("%w: the commit failed half way: %w", ErrOutcomeUnknown, storeError(b.s.path, err))
 	}

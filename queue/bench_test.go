@@ -79,6 +79,31 @@ func BenchmarkGetAck(b *testing.B) {
 	})
 }
 
+// Large payloads have a row of their own; in the job's row every transition would rewrite them.
+func BenchmarkGetAck100kB(b *testing.B) {
+	for name, opts := range map[string][]queue.Option{"aside": nil, "inline": {queue.InlinePayloads()}} {
+		b.Run(name, func(b *testing.B) {
+			q := queuetest.Open(b, append(opts, queue.WithDurability(queue.Normal))...).Default()
+			payload := bytes.Repeat([]byte("x"), 100_000)
+			for b.Loop() {
+				b.StopTimer()
+				if _, err := q.Put(context.Background(), payload); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+				job, err := q.TryGet(context.Background())
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := job.Ack(context.Background()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			perSecond(b, b.N)
+		})
+	}
+}
+
 func BenchmarkPutMany1000(b *testing.B) {
 	each(b, func(b *testing.B, d queue.Durability) {
 		q := benchQueue(b, d)

@@ -3,6 +3,7 @@ package queue_test
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/localqueue/localqueue/queue"
@@ -233,4 +234,54 @@ func ExampleQueue_ReclaimExpired() {
 	check(err)
 	fmt.Printf("%+v\n", reclaimed)
 	// Output: {Returned:1 Failed:0}
+}
+
+// A receiver is woken by a put of any Store on the directory, in this process or another. This one looks for writes of
+// other programs, which don't ring, once a minute.
+func ExampleWithPoll() {
+	here, done := exampleStore(queue.WithPoll(time.Minute))
+	defer done()
+	there, err := queue.Open(here.Dir())
+	check(err)
+	defer func() { check(there.Close()) }()
+	got := make(chan string)
+	go func() {
+		job, err := here.Default().Get(ctx)
+		check(err)
+		got <- string(job.Payload)
+	}()
+	_, err = there.Default().Put(ctx, []byte("good morning"))
+	check(err)
+	fmt.Println(<-got)
+	// Output: good morning
+}
+
+// Many callers at once share transactions: under Full, 64 of them pay for a few syncs of the disk.
+func ExampleQueue_Put_concurrently() {
+	store, done := exampleStore(queue.WithDurability(queue.Full))
+	defer done()
+	q := store.Default()
+	var all sync.WaitGroup
+	for i := range 64 {
+		all.Go(func() {
+			_, err := q.Put(ctx, fmt.Append(nil, i))
+			check(err)
+		})
+	}
+	all.Wait()
+	stats, err := q.Stats(ctx)
+	check(err)
+	fmt.Println(stats.Ready)
+	// Output: 64
+}
+
+// The baseline for measurements: without the line, processes that write at the same time are served as SQLite's sleeping
+// busy handler has it.
+func ExampleWithoutLine() {
+	store, done := exampleStore(queue.WithoutLine())
+	defer done()
+	res, err := store.Default().Put(ctx, nil)
+	check(err)
+	fmt.Println(res.ID)
+	// Output: 1
 }

@@ -71,6 +71,9 @@ func (q *Queue) get(ctx context.Context, n int, wait bool) (_ []*Job, err error)
 		if err = b.wait(ctx, w); err != nil {
 			return nil, err
 		}
+		if w.rung && !w.passOn { // for a job that is there: no need to look first
+			q.hot.Store(true)
+		}
 	}
 }
 
@@ -104,10 +107,20 @@ func (q *Queue) claim(ctx context.Context, n int) (jobs []*Job, err error) {
 func (q *Queue) claimIn(t *txn, n int) ([]*Job, error) {
 	ctx := context.Background()
 	t.look = true // the end of this lease may be what falls due next for those that wait
-	if n == 1 {
-		job, err := q.claimNext(t)
-		if !errors.Is(err, sql.ErrNoRows) {
-			return []*Job{job}, err
+	if n < manyClaims {
+		var jobs []*Job
+		for len(jobs) < n {
+			job, err := q.claimNext(t)
+			if errors.Is(err, sql.ErrNoRows) {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			jobs = append(jobs, job)
+		}
+		if len(jobs) > 0 {
+			return jobs, nil
 		}
 	}
 	// Nothing claimable, or something due or ended must come first.

@@ -3,6 +3,14 @@ package queue
 // Operations of one kind on one queue that meet in a batch are done with one statement: puts of 64 callers cost little more
 // than those of a few.
 
+// One statement for many carries a list, and a table for what it returns: from so many on it is the cheaper way
+// (BenchmarkMerge).
+const (
+	manyPuts   = 3
+	manyClaims = 4
+	manyAcks   = 8
+)
+
 // The order within a transaction: settles make room and free keys, puts fill it, claims then find what there is.
 const (
 	settles = iota
@@ -76,19 +84,12 @@ func (t *txn) runOne(o *op, failure *error) error {
 func (t *txn) runGroup(calls []*call, group []int, errs []error) error {
 	o := calls[group[0]].Op
 	switch {
-	case len(group) == 1:
-	case o.put != nil:
+	case o.put != nil && len(group) >= manyPuts:
 		return t.mergePuts(calls, group)
-	case o.claim != nil:
+	case o.claim != nil && len(group) > 1:
 		return t.mergeClaims(calls, group)
-	case o.ack != nil:
-		refs := make([]Ref, len(group))
-		for i, at := range group {
-			refs[i] = calls[at].Op.ack.ref
-		}
-		if !repeated(refs) {
-			return t.mergeAcks(o.ack.q, refs, group, errs)
-		}
+	case o.ack != nil && len(group) >= manyAcks:
+		return t.mergeAcks(calls, group, errs)
 	}
 	for _, at := range group {
 		if err := t.runOne(calls[at].Op, &errs[at]); err != nil {
@@ -98,8 +99,12 @@ func (t *txn) runGroup(calls []*call, group []int, errs []error) error {
 	return nil
 }
 
-func (t *txn) mergeAcks(q *Queue, refs []Ref, group []int, errs []error) error {
-	each, err := q.ackRefs(t, refs)
+func (t *txn) mergeAcks(calls []*call, group []int, errs []error) error {
+	refs := make([]Ref, len(group))
+	for i, at := range group {
+		refs[i] = calls[at].Op.ack.ref
+	}
+	each, err := calls[group[0]].Op.ack.q.ackRefs(t, refs)
 	if err != nil {
 		return err
 	}

@@ -16,18 +16,23 @@ import (
 
 // AckMany acks many deliveries in one transaction, with one statement.
 func (q *Queue) AckMany(ctx context.Context, refs []Ref) (errs []error, err error) {
-	if repeated(refs) {
-		return q.each(ctx, "ack", unsynced, refs, nil, func(t *txn, r Ref) error { return q.ack(t, r.ID, r.Receipt) })
-	}
 	return q.settleMany(ctx, "ack", unsynced, refs, func(t *txn) (err error) {
 		errs, err = q.ackRefs(t, refs)
 		return err
 	}, &errs)
 }
 
-// ackRefs acks deliveries of different jobs in a transaction, with one statement.
+// ackRefs acks deliveries in a transaction, many of them with one statement.
 func (q *Queue) ackRefs(t *txn, refs []Ref) ([]error, error) {
 	errs := make([]error, len(refs))
+	if len(refs) < manyAcks || repeated(refs) {
+		for i, r := range refs {
+			if errs[i] = q.ack(t, r.ID, r.Receipt); errs[i] != nil && !errors.Is(errs[i], ErrLeaseLost) {
+				return nil, errs[i]
+			}
+		}
+		return errs, nil
+	}
 	acked, err := t.q.AckMany(context.Background(), sqlite.AckManyParams{Now: t.now, Refs: refList(refs), Queue: q.name})
 	if err != nil {
 		return nil, err

@@ -127,6 +127,35 @@ func inTransaction(conn *sql.Conn) bool {
 	return open
 }
 
+// command is a statement without parameters that every transaction needs, straight from the driver: database/sql's own
+// care for a statement would cost each of them about a microsecond, and nobody but the leader uses the connection.
+type command struct{ stmt driver.StmtExecContext }
+
+func prepareCommand(conn *sql.Conn, text string) (*command, error) {
+	var c command
+	err := conn.Raw(func(dc any) error {
+		stmt, err := dc.(driver.Conn).Prepare(text)
+		if err != nil {
+			return err
+		}
+		c.stmt = stmt.(driver.StmtExecContext)
+		return nil
+	})
+	return &c, err
+}
+
+func (c *command) run() error {
+	_, err := c.stmt.ExecContext(context.Background(), nil)
+	return err
+}
+
+func (c *command) close() error {
+	if c == nil || c.stmt == nil { // of a connection that could not be made
+		return nil
+	}
+	return c.stmt.(driver.Stmt).Close()
+}
+
 func driverCode(err error) (sqlite3.ErrNo, bool) {
 	var e sqlite3.Error
 	if errors.As(err, &e) {

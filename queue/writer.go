@@ -22,7 +22,7 @@ type writer struct {
 
 	conn                    *sql.Conn
 	q                       *sqlite.Queries
-	begin, commit, rollback *sql.Stmt
+	begin, commit, rollback *command
 	full                    bool // what PRAGMA synchronous is now: FULL or NORMAL
 	lost                    bool // the connection broke and could not be replaced yet
 
@@ -51,11 +51,10 @@ func (w *writer) connect(ctx context.Context) (err error) {
 		return errors.Join(err, w.conn.Close())
 	}
 	for _, p := range []struct {
-		stmt **sql.Stmt
-		text string
+		command **command
+		text    string
 	}{{&w.begin, "BEGIN IMMEDIATE"}, {&w.commit, "COMMIT"}, {&w.rollback, "ROLLBACK"}} {
-		*p.stmt, err = w.conn.PrepareContext(ctx, p.text) //nolint:sqlclosecheck // close does, with the connection
-		if err != nil {
+		if *p.command, err = prepareCommand(w.conn, p.text); err != nil {
 			return errors.Join(err, w.conn.Close())
 		}
 	}
@@ -65,11 +64,16 @@ func (w *writer) connect(ctx context.Context) (err error) {
 
 // reconnect replaces a connection that can't be brought out of its transaction. If that fails, the next write tries again.
 func (w *writer) reconnect() error {
+	_ = w.closeCommands()
 	// Raw with ErrBadConn makes the pool drop the connection instead of keeping it.
 	_ = w.conn.Raw(func(any) error { return driver.ErrBadConn })
 	_ = w.conn.Close()
 	w.lost = true
 	return w.connect(context.Background())
+}
+
+func (w *writer) closeCommands() error {
+	return errors.Join(w.begin.close(), w.commit.close(), w.rollback.close())
 }
 
 // close waits for the operation under way, and leads for good.
@@ -79,9 +83,7 @@ func (w *writer) close() error {
 		lead = <-last.Turn()
 	}
 	err := w.q.Close()
-	for _, stmt := range []*sql.Stmt{w.begin, w.commit, w.rollback} {
-		err = errors.Join(err, stmt.Close())
-	}
+	err = errors.Join(err, w.closeCommands())
 	if w.line != nil {
 		err = errors.Join(err, w.line.Close())
 	}
@@ -108,7 +110,7 @@ func (w *writer) setSync(full bool) error {
 // undo rolls back. SQLite has done so by itself after some errors, so ROLLBACK's own error says nothing; what counts is
 // that the connection is out of the transaction.
 func (w *writer) undo(s *Store) {
-	_, _ = w.rollback.ExecContext(context.Background())
+	_ = w.rollback.run()
 	if !inTransaction(w.conn) {
 		return
 	}

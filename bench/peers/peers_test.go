@@ -209,6 +209,9 @@ func TestEverySettingIsReallyInForce(t *testing.T) {
 }
 
 func TestAPythonQueueReceivesWhatWasPut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: the Python queues need their package registry")
+	}
 	for _, c := range pythonPeers("build") {
 		t.Run(c.about().Name, func(t *testing.T) {
 			if err := c.prepare(t.Context()); err != nil {

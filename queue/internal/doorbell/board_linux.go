@@ -62,6 +62,9 @@ func (d *board) retract(key Key, slot int) {
 
 // sleepers finds up to n slots of other processes with somebody asleep on a key, from a slot on and around.
 func (d *board) sleepers(key Key, from, n int) []int {
+	if len(d.between(key, nil, 0, slots, 1)) == 0 { // as a rule
+		return nil
+	}
 	found := d.between(key, nil, from, slots, n)
 	return d.between(key, found, 0, min(from, slots), n)
 }
