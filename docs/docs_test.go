@@ -21,7 +21,7 @@ func read(t *testing.T, path string) string {
 
 func TestEveryTestThatTheGuaranteesNameExists(t *testing.T) {
 	var tests strings.Builder
-	for _, pattern := range []string{"../queue/*_test.go", "../generics/*_test.go", "../cmd/localqueue/*_test.go"} {
+	for _, pattern := range []string{"../queue/*_test.go", "../queue/internal/*/*_test.go", "../generics/*_test.go", "../cmd/localqueue/*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no tests match %s: %v", pattern, err)

@@ -3,6 +3,7 @@ package queue_test
 import (
 	"bytes"
 	"context"
+	"runtime"
 	"testing"
 
 	"github.com/localqueue/localqueue/queue"
@@ -37,6 +38,23 @@ func BenchmarkPut(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
+		perSecond(b, b.N)
+	})
+}
+
+// 64 callers share commits; with strace -f -c -e trace=fsync this tells how many puts there are to a sync.
+func BenchmarkPutOf64Goroutines(b *testing.B) {
+	each(b, func(b *testing.B, d queue.Durability) {
+		q := benchQueue(b, d)
+		b.SetParallelism(64 / runtime.GOMAXPROCS(0))
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if _, err := q.Put(context.Background(), payload128); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
 		perSecond(b, b.N)
 	})
 }

@@ -47,10 +47,10 @@ func (s *Store) join(p *patience, c *call) (lead bool, err error) {
 		return false, err
 	}
 	group := &s.w.group
-	if group.Join(c) {
-		lead = true
-	} else if lead, err = s.follow(p, c); !lead {
-		return false, err
+	if !group.Join(c) {
+		if lead, err = s.follow(p, c); !lead {
+			return false, err
+		}
 	}
 	if p.closed() {
 		group.Pass(0)

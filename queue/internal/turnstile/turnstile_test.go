@@ -91,8 +91,8 @@ func arrives(t *testing.T, what string, c <-chan error) {
 func waits(t *testing.T, what string, c <-chan error) {
 	t.Helper()
 	select {
-	case <-c:
-		t.Fatal(what)
+	case err := <-c:
+		t.Fatal(what, err)
 	default:
 	}
 }
