@@ -57,47 +57,113 @@ func median(d []time.Duration) time.Duration {
 	return d[len(d)/2]
 }
 
-// BenchmarkClaimWithBacklog measures a claim beside a thousand rows of a state and beside a million, in turns on two
-// files, and reports the ratio of the medians.
-func BenchmarkClaimWithBacklog(b *testing.B) {
+// BenchmarkWithBacklog measures the operations of a job's life beside a thousand rows of a state and beside a million, in
+// turns on two files, and reports the ratios of the medians.
+func BenchmarkWithBacklog(b *testing.B) {
 	for _, state := range []string{"ready", "delayed", "leased", "acked", "dead", "elsewhere"} {
 		b.Run(state, func(b *testing.B) {
-			var queues [2]*queue.Queue
+			var lives [2]*life
 			for i, n := range []int{1_000, 1_000_000} {
 				s := queuetest.Open(b, queue.WithDurability(queue.Normal))
 				crowd(b, s, n, state)
-				queues[i] = s.Default()
+				brief, err := s.Queue(queue.DefaultQueue, queue.WithLease(time.Millisecond))
+				if err != nil {
+					b.Fatal(err)
+				}
+				lives[i] = &life{b: b, q: s.Default(), brief: brief, took: map[string][]time.Duration{}}
 			}
-			ctx := context.Background()
-			var took [2][]time.Duration
 			for b.Loop() {
-				for i, q := range queues {
-					if state != "ready" {
-						if _, err := q.Put(ctx, payload128); err != nil {
-							b.Fatal(err)
-						}
-					}
-					start := time.Now()
-					job, err := q.TryGet(ctx)
-					took[i] = append(took[i], time.Since(start))
-					if err != nil {
-						b.Fatal(err)
-					}
-					if err := job.Release(ctx); err != nil {
-						b.Fatal(err)
-					}
-					if state != "ready" { // leave the backlog as it was
-						if err := q.Delete(ctx, job.ID); err != nil {
-							b.Fatal(err)
-						}
-					}
+				for _, l := range lives {
+					l.live()
 				}
 			}
-			small, large := median(took[0]), median(took[1])
-			b.ReportMetric(float64(small.Nanoseconds()), "ns/claim@10^3")
-			b.ReportMetric(float64(large.Nanoseconds()), "ns/claim@10^6")
-			b.ReportMetric(float64(large)/float64(small), "ratio")
+			for _, op := range []string{"claim", "heartbeat", "ack", "promote", "reclaim", "stats"} {
+				small, large := median(lives[0].took[op]), median(lives[1].took[op])
+				b.ReportMetric(float64(large.Microseconds()), "us-"+op)
+				b.ReportMetric(float64(large)/float64(small), "x-"+op)
+			}
 		})
+	}
+}
+
+// life takes a few jobs through a queue and times what happens to them.
+type life struct {
+	b     *testing.B
+	q     *queue.Queue
+	brief *queue.Queue // the same, with leases of a millisecond
+	took  map[string][]time.Duration
+}
+
+func (l *life) time(op string, fn func() error) {
+	start := time.Now()
+	err := fn()
+	l.took[op] = append(l.took[op], time.Since(start))
+	if err != nil {
+		l.b.Fatal(op, err)
+	}
+}
+
+func (l *life) live() {
+	ctx := context.Background()
+	first := queue.Priority(1) // before the backlog
+	put := func(opts ...queue.PutOption) {
+		if _, err := l.q.Put(ctx, payload128, append(opts, first)...); err != nil {
+			l.b.Fatal(err)
+		}
+	}
+	var job *queue.Job
+	put()
+	l.time("claim", func() (err error) { job, err = l.q.TryGet(ctx); return err })
+	l.time("heartbeat", func() error { return second(l.q.Heartbeat(ctx, []queue.Ref{job.Ref()}, time.Hour)) })
+	l.time("ack", func() error { return job.Ack(ctx) })
+
+	put(queue.Delay(time.Millisecond))
+	time.Sleep(3 * time.Millisecond)
+	l.time("promote", func() (err error) { job, err = l.q.TryGet(ctx); return err })
+	if err := job.Ack(ctx); err != nil {
+		l.b.Fatal(err)
+	}
+
+	put()
+	if _, err := l.brief.TryGet(ctx); err != nil {
+		l.b.Fatal(err)
+	}
+	time.Sleep(3 * time.Millisecond)
+	l.time("reclaim", func() (err error) { job, err = l.q.TryGet(ctx); return err })
+	if err := job.Ack(ctx); err != nil {
+		l.b.Fatal(err)
+	}
+	l.time("stats", func() error { return second(l.q.Stats(ctx)) })
+}
+
+// BenchmarkDrainAMillion works off a million jobs in batches, and compares the last tenth with the first.
+func BenchmarkDrainAMillion(b *testing.B) {
+	ctx := context.Background()
+	for b.Loop() {
+		b.StopTimer()
+		s := queuetest.Open(b, queue.WithDurability(queue.Normal))
+		crowd(b, s, 1_000_000, "ready")
+		q := s.Default()
+		b.StartTimer()
+		var tenths [10]time.Duration
+		for done := 0; done < 1_000_000; {
+			start := time.Now()
+			jobs, err := q.TryGetMany(ctx, 1000)
+			if err != nil {
+				b.Fatal(err)
+			}
+			refs := make([]queue.Ref, len(jobs))
+			for i, j := range jobs {
+				refs[i] = j.Ref()
+			}
+			if err := second(q.AckMany(ctx, refs)); err != nil {
+				b.Fatal(err)
+			}
+			tenths[done/100_000] += time.Since(start)
+			done += len(jobs)
+		}
+		perSecond(b, 1_000_000)
+		b.ReportMetric(float64(tenths[9])/float64(tenths[0]), "last/first-tenth")
 	}
 }
 

@@ -123,13 +123,12 @@ func (q *Queries) ClaimMany(ctx context.Context, arg ClaimManyParams) ([]ClaimMa
 const next = `-- name: Next :one
 SELECT m.id, m.attempts, m.max_attempts, CAST(max(m.delivery, m.attempts) + 1 AS INTEGER) AS delivery, m.priority, m.job_id, m.headers, m.last_error, m.created_at,
   CAST(iif(length(m.payload) > 0, m.payload, COALESCE((SELECT p.data FROM payloads p WHERE p.message_id = m.id), m.payload)) AS BLOB) AS payload
-FROM messages m WHERE m.queue = CAST(?1 AS TEXT) AND m.stage = 0
+FROM messages m WHERE m.id = (SELECT r.id FROM messages r WHERE r.queue = CAST(?1 AS TEXT) AND r.stage = 0 ORDER BY r.place, r.id LIMIT 1)
   AND NOT EXISTS (SELECT 1 FROM queues q WHERE q.name = CAST(?1 AS TEXT) AND (q.paused <> 0
     OR (q.delayed <> 0 AND COALESCE((SELECT d.place <= CAST(?2 AS INTEGER) FROM messages d
                                      WHERE d.queue = CAST(?1 AS TEXT) AND d.stage = -1 ORDER BY d.place LIMIT 1), 0))
     OR (q.leased <> 0 AND COALESCE((SELECT COALESCE(l.place, 0) <= CAST(?2 AS INTEGER) FROM messages l
                                     WHERE l.queue = CAST(?1 AS TEXT) AND l.stage = 1 ORDER BY l.place LIMIT 1), 0))))
-ORDER BY m.place, m.id LIMIT 1
 `
 
 type NextParams struct {
@@ -153,7 +152,8 @@ type NextRow struct {
 // Next finds the job to claim: one seek for the highest priority, then the lowest id, among claimable rows only.
 // It finds nothing while the queue is paused, and nothing while a delayed job is due or a lease has ended, because
 // those may come first: the engine then promotes and reclaims in the same transaction, and claims with ClaimMany.
-// The counters spare the seeks for those to a queue that has no such rows. A lease without an end (NULL sorts first)
+// The job is sought in a sub-select: beside a scan of the ready rows SQLite would ask the conditions that refuse once for
+// each of them. The counters spare the seeks for those to a queue that has no such rows. A lease without an end (NULL sorts first)
 // counts as ended. max(delivery, attempts): a row claimed by the original has attempts but no delivery number.
 func (q *Queries) Next(ctx context.Context, arg NextParams) (NextRow, error) {
 	row := q.queryRow(ctx, q.nextStmt, next, arg.Queue, arg.Now)
