@@ -47,14 +47,16 @@ func (l *Limit) measure(ctx context.Context, c *Config, s *scratch) error {
 
 func (l *Limit) read(out []byte) error {
 	in := json.NewDecoder(bytes.NewReader(out))
-	for {
+	for lines := 0; ; lines++ {
 		var line struct {
 			Work       string  `json:"work"`
 			Durability string  `json:"durability"`
 			PerSecond  float64 `json:"per_second"`
 		}
-		if err := in.Decode(&line); errors.Is(err, io.EOF) {
+		if err := in.Decode(&line); errors.Is(err, io.EOF) && lines > 0 {
 			return nil
+		} else if errors.Is(err, io.EOF) {
+			return errors.New("it printed no figures; build it with make limit")
 		} else if err != nil {
 			return err
 		}

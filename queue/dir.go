@@ -41,6 +41,7 @@ func prepareDir(dir string, cfg *config) (string, error) {
 	case err != nil:
 		return "", dirError(dir, err)
 	}
+	_, missing := os.Stat(path)
 	if db, err := os.Stat(path); err == nil && db.IsDir() {
 		return "", fmt.Errorf("%w: %s is a directory", ErrForeignFile, path)
 	} else if cfg.mustExist && (errors.Is(err, os.ErrNotExist) || err == nil && db.Size() == 0) {
@@ -53,16 +54,41 @@ func prepareDir(dir string, cfg *config) (string, error) {
 	} else if fs != "" && !cfg.networkFS {
 		return "", fmt.Errorf("%w: %s is on %s, where SQLite's locks don't hold between machines; use a local disk", ErrNetworkFS, dir, fs)
 	}
-	// The lock file must be there first: it lends the database its 0600.
-	lock, err := os.OpenFile(filepath.Join(abs, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
+	if err := makeLock(filepath.Join(abs, lockFile), errors.Is(missing, os.ErrNotExist)); err != nil {
 		return "", dirError(dir, err)
 	}
-	return path, lock.Close()
+	return path, nil
+}
+
+// makeLock sees to it that the lock file is there before anything else: it lends the database, and the files that SQLite
+// makes beside it, its mode. Before there is a database, that is 0600 whatever somebody has left there.
+func makeLock(path string, first bool) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENXIO) {
+		return notAFile(path)
+	}
+	if err != nil {
+		return err
+	}
+	st, err := f.Stat()
+	switch {
+	case err != nil:
+	case !st.Mode().IsRegular(): // a FIFO, say: who locks it would wait for ever
+		err = notAFile(path)
+	case first && st.Mode().Perm()&0o077 != 0:
+		err = f.Chmod(0o600)
+	}
+	return errors.Join(err, f.Close())
+}
+
+func notAFile(path string) error {
+	return fmt.Errorf("%w: %s is not a plain file; move it away", ErrForeignFile, path)
 }
 
 func dirError(dir string, err error) error {
 	switch {
+	case errors.Is(err, ErrForeignFile):
+		return err
 	case errors.Is(err, os.ErrPermission) || errors.Is(err, unix.EROFS):
 		return fmt.Errorf("%w: %s: %w", ErrReadOnly, dir, err)
 	case errors.Is(err, unix.ENOTDIR):

@@ -61,6 +61,7 @@ func checkSQLite() error {
 type connector struct {
 	driver *sqlite3.SQLiteDriver
 	dsn    string
+	lock   string
 }
 
 func newConnector(path string, busy time.Duration, params string, pragmas []pragma) *connector {
@@ -68,7 +69,7 @@ func newConnector(path string, busy time.Duration, params string, pragmas []prag
 	dsn := "file:" + escapePath(path) + "?_mutex=no&modeof=" + escapePath(filepath.Join(filepath.Dir(path), lockFile)) +
 		fmt.Sprintf("&_busy_timeout=%d", busy.Milliseconds()) + params
 	want := append([]pragma{{"busy_timeout", fmt.Sprint(busy.Milliseconds())}}, pragmas...)
-	return &connector{dsn: dsn, driver: &sqlite3.SQLiteDriver{ConnectHook: func(c *sqlite3.SQLiteConn) error {
+	return &connector{dsn: dsn, lock: filepath.Join(filepath.Dir(path), lockFile), driver: &sqlite3.SQLiteDriver{ConnectHook: func(c *sqlite3.SQLiteConn) error {
 		for _, p := range pragmas {
 			if _, err := c.Exec("PRAGMA "+p.name+" = "+p.value, nil); err != nil {
 				return err
@@ -83,8 +84,45 @@ func newConnector(path string, busy time.Duration, params string, pragmas []prag
 	}}}
 }
 
-func (c *connector) Connect(context.Context) (driver.Conn, error) { return c.driver.Open(c.dsn) }
-func (c *connector) Driver() driver.Driver                        { return c.driver }
+// reading has each new connection read the file at once, so that what is wrong with it shows here, where it can be mended.
+func (c *connector) reading() *connector {
+	hook := c.driver.ConnectHook
+	c.driver.ConnectHook = func(conn *sqlite3.SQLiteConn) error {
+		if err := hook(conn); err != nil {
+			return err
+		}
+		_, err := connPragma(conn, "schema_version")
+		return err
+	}
+	return c
+}
+
+// Connect opens a connection. SQLite then asks the lock file for the mode of the files it makes; where somebody has removed
+// that, it is made anew.
+func (c *connector) Connect(context.Context) (conn driver.Conn, err error) {
+	for range 5 {
+		conn, err = c.driver.Open(c.dsn)
+		if _, gone := os.Lstat(c.lock); !errors.Is(gone, os.ErrNotExist) {
+			return conn, err
+		}
+		if err := makeLock(c.lock, false); err != nil {
+			return nil, errors.Join(err, closeConn(conn))
+		}
+		if err == nil {
+			return conn, nil
+		}
+	}
+	return conn, err
+}
+
+func closeConn(conn driver.Conn) error {
+	if conn == nil {
+		return nil
+	}
+	return conn.Close()
+}
+
+func (c *connector) Driver() driver.Driver { return c.driver }
 
 // escapePath makes a path safe anywhere inside a file: URI: it may hold '?', '#', '%', '&', '+' and spaces.
 // (url.QueryEscape's '+' for a space is nothing that SQLite decodes.)
@@ -203,7 +241,13 @@ func storeError(path string, err error) error {
 	case sqlite3.ErrBusy, sqlite3.ErrProtocol, sqlite3.ErrLocked:
 		return fmt.Errorf("%w: %w", ErrBusy, err)
 	case sqlite3.ErrFull:
-		return fmt.Errorf("%w: free some space, nothing was stored: %w", ErrDiskFull, err)
+		return diskFull(err)
+	}
+	var e sqlite3.Error
+	if errors.As(err, &e) && (e.SystemErrno == unix.ENOSPC || e.SystemErrno == unix.EDQUOT) {
+		return diskFull(err) // met while SQLite made or grew a file beside the database
+	}
+	switch code {
 	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB:
 		return fmt.Errorf("%w: %s: %w", ErrCorrupt, path, err)
 	case sqlite3.ErrReadonly, sqlite3.ErrPerm:
@@ -217,6 +261,10 @@ func storeError(path string, err error) error {
 		return fmt.Errorf("%w: %s: %w", ErrIO, path, err)
 	}
 	return err
+}
+
+func diskFull(err error) error {
+	return fmt.Errorf("%w: free some space, nothing was stored: %w", ErrDiskFull, err)
 }
 
 // commitIsUncertain tells whether a failed COMMIT may all the same be in the file: an I/O error can come after the last

@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -71,15 +70,16 @@ func Open(dir string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, storeError(path, err))
 	}
-	s.reader = sql.OpenDB(newConnector(path, cfg.busy, "&mode=rw&_stmt_cache_size=64", readerPragmas()))
+	s.reader = sql.OpenDB(newConnector(path, cfg.busy, "&mode=rw&_stmt_cache_size=64", readerPragmas()).reading())
 	s.reader.SetMaxOpenConns(4)
 	s.reader.SetMaxIdleConns(4)
 	s.read = sqlite.New(s.reader)
-	if s.bells, err = newBells(s); err == nil && !cfg.noLine {
+	s.bells = newBells(s)
+	if !cfg.noLine {
 		s.w.line, err = turnstile.Open(filepath.Join(filepath.Dir(path), lineFile), plantedTimes(turnstile.Defaults))
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", dir, dirError(dir, err)), s.Close())
+		if err != nil { // only the order is lost: whoever writes tries again until the lock is free
+			cfg.logger.Warn("localqueue: processes that write have no order", "dir", dir, "err", err)
+		}
 	}
 	return s, nil
 }
@@ -112,9 +112,7 @@ func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		close(s.closing)
 		s.foreign.stop()
-		if s.bells != nil {
-			s.bells.stop()
-		}
+		s.bells.stop()
 		s.closeErr = s.w.close()
 		s.checkpoints.stop()
 		if err := s.reader.Close(); s.closeErr == nil {

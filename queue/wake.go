@@ -52,7 +52,7 @@ type line struct {
 
 type bells struct {
 	s       *Store
-	out     *doorbell.Bell
+	out     *doorbell.Bell // nil: none can be had
 	waiting atomic.Int64
 	deaf    atomic.Bool // other processes can't ring here: look often
 
@@ -66,11 +66,16 @@ type bells struct {
 	done     chan struct{}
 }
 
-func newBells(s *Store) (*bells, error) {
+func newBells(s *Store) *bells {
 	b := &bells{s: s, lines: map[bellKey]*line{}, changed: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
 	out, err := doorbell.Open(filepath.Join(filepath.Dir(s.path), bellFile), b.heard)
+	if err != nil {
+		s.cfg.logger.Warn("localqueue: other processes can't wake this one, nor it them; it looks often instead", "dir", s.dir, "err", err)
+		b.deaf.Store(true)
+		return b
+	}
 	b.out = out
-	return b, err
+	return b
 }
 
 func (b *bells) anyone() bool { return b.waiting.Load() > 0 }

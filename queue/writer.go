@@ -34,7 +34,7 @@ type writer struct {
 // unless the Store is to have no line.
 func openWriter(ctx context.Context, path string, wait time.Duration) (*writer, error) {
 	w := &writer{path: path}
-	w.db = sql.OpenDB(newConnector(path, wait, "&mode=rw", writerPragmas()))
+	w.db = sql.OpenDB(newConnector(path, wait, "&mode=rw", writerPragmas()).reading())
 	w.db.SetMaxOpenConns(1)
 	if err := w.connect(ctx); err != nil {
 		_ = w.db.Close()

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/localqueue/localqueue/cmd/localqueue/internal/safe"
@@ -172,6 +173,8 @@ func message(err error) string {
 		text += "; work some jobs off, or wait for room with --wait"
 	case errors.Is(err, queue.ErrOutcomeUnknown):
 		text += "; look with show --job-id, or repeat with the same --job-id"
+	case errors.Is(err, queue.ErrBusy) && errors.Is(err, context.DeadlineExceeded):
+		text = strings.TrimSuffix(text, ": "+context.DeadlineExceeded.Error()) + " all the time; try again, or wait longer"
 	case errors.Is(err, queue.ErrBusy):
 		text += "; try again, or raise --busy-timeout"
 	case errors.Is(err, context.Canceled):

@@ -57,7 +57,8 @@ func decode(b []byte) News {
 	return News{Key: Key(binary.LittleEndian.Uint32(b)), N: int(binary.LittleEndian.Uint16(b[4:])), Hops: int(binary.LittleEndian.Uint16(b[6:]))}
 }
 
-// Bell is one Store's doorbell and its way to those of others. Its methods may be called from any goroutine.
+// Bell is one Store's doorbell and its way to those of others. Its methods may be called from any goroutine. A nil Bell
+// neither hears nor rings.
 type Bell struct {
 	path  string
 	heard func(News) // called by the Bell's own goroutine
@@ -85,6 +86,9 @@ func Open(path string, heard func(News)) (*Bell, error) {
 // Listen says that somebody here is about to sleep on a key. The caller must look for its news after that. ErrDeaf: nobody
 // will ring.
 func (b *Bell) Listen(key Key) error {
+	if b == nil {
+		return ErrDeaf
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed || b.deaf != nil {
@@ -104,6 +108,9 @@ func (b *Bell) Listen(key Key) error {
 
 // Unlisten takes back one Listen that succeeded.
 func (b *Bell) Unlisten(key Key) {
+	if b == nil {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.keys[key]--; b.keys[key] <= 0 {
@@ -116,7 +123,7 @@ func (b *Bell) Unlisten(key Key) {
 
 // Ring tells n sleepers of other processes, or all if there are fewer.
 func (b *Bell) Ring(key Key, n int) {
-	if n <= 0 {
+	if b == nil || n <= 0 {
 		return
 	}
 	b.mu.Lock()
@@ -145,7 +152,7 @@ func (b *Bell) Ring(key Key, n int) {
 
 // Forward sends news on that found too few sleepers here.
 func (b *Bell) Forward(n News) {
-	if n.N <= 0 || n.Hops <= 0 {
+	if b == nil || n.N <= 0 || n.Hops <= 0 {
 		return
 	}
 	b.mu.Lock()
@@ -199,6 +206,9 @@ func (b *Bell) listen(f *os.File) {
 
 // Close stops listening and takes the FIFO away.
 func (b *Bell) Close() error {
+	if b == nil {
+		return nil
+	}
 	b.mu.Lock()
 	if b.closed {
 		b.mu.Unlock()
