@@ -71,8 +71,10 @@ ROUNDS ?= 1
 bench: build/limit ## the benchmarks beside the limit's figures, in turns (ROUNDS=1, BENCHTIME=2s)
 	@go test -c -o build/queue.bench ./queue
 	@for round in $$(seq $(ROUNDS)); do \
-	  for d in normal full; do rm -f build/limit.db*; build/limit sql/sqlite build/limit.db 40000 $$d || exit 1; done; \
-	  (cd queue && ../build/queue.bench -test.run '^$$' -test.bench 'Put|GetAck|AckMany' -test.benchtime $(BENCHTIME)) || exit 1; done
+	  for d in normal full; do \
+	    rm -f build/limit.db*; build/limit sql/sqlite build/limit.db 20000 $$d || exit 1; \
+	    (cd queue && ../build/queue.bench -test.run '^$$' -test.bench "Put|GetAck|AckMany/$$d" -test.benchtime $(BENCHTIME)) || exit 1; \
+	  done; done
 
 bench-scale: ## a claim beside a million jobs, a million due at once, the WAL's size: some minutes
 	go test ./queue -run '^$$' -bench 'Backlog|Million|WAL' -benchtime $(BENCHTIME)
