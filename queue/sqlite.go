@@ -105,21 +105,11 @@ func (c *connector) Connect(context.Context) (conn driver.Conn, err error) {
 		if _, gone := os.Lstat(c.lock); !errors.Is(gone, os.ErrNotExist) {
 			return conn, err
 		}
-		if err := makeLock(c.lock, false); err != nil {
-			return nil, errors.Join(err, closeConn(conn))
-		}
-		if err == nil {
-			return conn, nil
+		if makeLock(c.lock, false) != nil || err == nil { // the directory may be gone: the driver's own error tells
+			return conn, err
 		}
 	}
 	return conn, err
-}
-
-func closeConn(conn driver.Conn) error {
-	if conn == nil {
-		return nil
-	}
-	return conn.Close()
 }
 
 func (c *connector) Driver() driver.Driver { return c.driver }

@@ -211,10 +211,8 @@ func (s *Store) readError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if _, ok := driverCode(err); ok {
-		if gone := s.file.checkNow(); gone != nil {
-			return gone
-		}
+	if gone := s.file.checkNow(); gone != nil {
+		return gone
 	}
 	return storeError(s.path, err)
 }
