@@ -88,7 +88,14 @@ func (b *batch) carryOut() {
 		b.leaveLine()
 	}()
 	errs, err := b.runAll()
+	if len(b.calls) > 1 && blamesStatement(err) {
+		w.undo(b.s)
+		done = true
+		b.oneByOne()
+		return
+	}
 	if err == nil {
+		w.group.Ran(b.calls)
 		err = b.commit()
 	}
 	done = true
@@ -98,10 +105,6 @@ func (b *batch) carryOut() {
 		return
 	}
 	w.undo(b.s)
-	if len(b.calls) > 1 && blamesStatement(err) {
-		b.oneByOne()
-		return
-	}
 	b.rings = nil
 	b.answer(storeError(b.s.path, err))
 }

@@ -3,6 +3,7 @@ package queue_test
 import (
 	"database/sql"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,9 +35,11 @@ func backlog(t *testing.T, dir string, n int) {
 func TestCase20_AClaimCostsTheSameWhateverTheBacklog(t *testing.T) {
 	sizes := []int{200, sized(60_000, 200_000)}
 	var queues []*queue.Queue
+	var clock atomic.Int64
+	clock.Store(time.Now().UnixMilli())
 	for _, n := range sizes {
 		dir := t.TempDir()
-		s := openStore(t, dir, queue.WithDurability(queue.Normal))
+		s := openStore(t, dir, queue.WithDurability(queue.Normal), queue.WithClock(func() time.Time { return time.UnixMilli(clock.Load()) }))
 		backlog(t, dir, n)
 		queues = append(queues, s.Default())
 	}
@@ -64,7 +67,7 @@ func TestCase20_AClaimCostsTheSameWhateverTheBacklog(t *testing.T) {
 	claims("a claim", 200, func(*queue.Queue) {})
 	claims("a claim while a job falls due", 20, func(q *queue.Queue) {
 		ok(t, second(q.Put(t.Context(), nil, queue.Delay(time.Millisecond))))
-		time.Sleep(2 * time.Millisecond)
+		clock.Add(1)
 	})
 	for _, q := range queues {
 		found, err := q.Store().Check(t.Context(), true)

@@ -25,11 +25,8 @@ func meanwhile(t *testing.T, s *queue.Store, calls ...func() error) []error {
 	var all sync.WaitGroup
 	ok(t, queue.InTransaction(context.Background(), s, func() error {
 		for i, call := range calls {
-			before := queue.Joined(s)
-			all.Go(func() { errs[i] = call() })
-			for queue.Joined(s) == before {
-				runtime.Gosched()
-			}
+			all.Add(1)
+			joins(s, func() { defer all.Done(); errs[i] = call() })
 		}
 		return nil
 	}))
@@ -225,44 +222,75 @@ func TestACallerThatLeavesBeforeItsBatchHasDoneNothing(t *testing.T) {
 	same(t, "stats", queue.Stats{}, stats(t, q))
 }
 
-// inTheBatch has a call join the leader's batch, which then stays open until fn returns.
-func inTheBatch(t *testing.T, s *queue.Store, call func(), fn func()) {
+// whileCommitting has a call join a transaction of somebody else's, and runs fn while that commits.
+func whileCommitting(t *testing.T, s *queue.Store, call, fn func()) {
 	t.Helper()
-	reached, leaderMayGo := make(chan struct{}), make(chan struct{})
-	blocker := make(chan error, 1)
-	go func() {
-		<-reached
-		fn()
-		close(leaderMayGo)
-	}()
-	ok(t, queue.InTransaction(context.Background(), s, func() error {
-		go call()
-		for queue.Joined(s) == 0 {
-			runtime.Gosched()
-		}
-		// The second call to join holds the transaction open that the first is in, if it comes after it there.
-		go func() {
-			blocker <- queue.InTransaction(context.Background(), s, func() error { close(reached); <-leaderMayGo; return nil })
-		}()
-		for queue.Joined(s) == 1 {
-			runtime.Gosched()
-		}
-		return nil
-	}))
-	ok(t, <-blocker)
+	reached, release := make(chan struct{}, 100), make(chan struct{})
+	ok(t, queue.HoldCommits(s, reached, release))
+	leader := inBackground(func() (int, error) {
+		return 0, queue.InTransaction(context.Background(), s, func() error { joins(s, call); return nil })
+	})
+	<-reached
+	fn()
+	close(release)
+	_, err := leader.await(t)
+	ok(t, err)
 }
 
-func TestACallerWithoutTimeLeavesATransactionUnderWayAndSaysThatItDoesntKnow(t *testing.T) {
+// joins starts a call and returns once it waits for its transaction.
+func joins(s *queue.Store, call func()) {
+	before := queue.Joined(s)
+	go call()
+	for queue.Joined(s) == before {
+		runtime.Gosched()
+	}
+}
+
+func TestACallerWithoutTimeLeavesACommitUnderWayAndSaysThatItDoesntKnow(t *testing.T) {
 	s := queuetest.Open(t, queue.WithDurability(queue.Normal)) // so that any call fits any transaction
 	q := s.Default()
 	ctx, cancel := context.WithCancel(context.Background())
 	left := make(chan error, 1)
-	inTheBatch(t, s, func() { left <- second(q.Put(ctx, []byte("x"))) }, func() {
+	whileCommitting(t, s, func() { left <- second(q.Put(ctx, []byte("x"))) }, func() {
 		cancel()
 		if err := <-left; !errors.Is(err, queue.ErrOutcomeUnknown) || !errors.Is(err, context.Canceled) {
 			t.Errorf("the caller that left got %v", err)
 		}
 	})
+	same(t, "stats", queue.Stats{Ready: 1}, stats(t, q))
+}
+
+// Its payload is still to be read, and its result to be written.
+func TestACallerWithoutTimeStaysWhileItsStatementsRun(t *testing.T) {
+	s := queuetest.Open(t, queue.WithDurability(queue.Normal))
+	q := s.Default()
+	ctx, cancel := context.WithCancel(context.Background())
+	put := make(chan error, 1)
+	running, mayEnd := make(chan struct{}), make(chan struct{})
+	leader := inBackground(func() (int, error) {
+		return 0, queue.InTransaction(context.Background(), s, func() error {
+			joins(s, func() { put <- second(q.Put(ctx, []byte("x"))) })
+			joins(s, func() {
+				put <- queue.InTransaction(context.Background(), s, func() error { close(running); <-mayEnd; return nil })
+			})
+			return nil
+		})
+	})
+	<-running
+	cancel()
+	select {
+	case err := <-put:
+		t.Errorf("it left its running transaction with %v", err)
+	case <-time.After(4 * queue.GraceInBatch):
+	}
+	close(mayEnd)
+	_, err := leader.await(t)
+	ok(t, err)
+	for range 2 {
+		if err := <-put; err != nil && !errors.Is(err, queue.ErrOutcomeUnknown) { // the commit may outlast its patience
+			t.Error(err)
+		}
+	}
 	same(t, "stats", queue.Stats{Ready: 1}, stats(t, q))
 }
 
@@ -272,7 +300,7 @@ func TestAJobClaimedForACallerWhoHasLeftIsGivenBack(t *testing.T) {
 	ok(t, second(q.Put(context.Background(), []byte("x"), queue.MaxRetries(0))))
 	ctx, cancel := context.WithCancel(context.Background())
 	left := make(chan error, 1)
-	inTheBatch(t, s, func() { left <- second(q.Get(ctx)) }, func() {
+	whileCommitting(t, s, func() { left <- second(q.Get(ctx)) }, func() {
 		cancel()
 		if err := <-left; !errors.Is(err, context.Canceled) {
 			t.Errorf("the caller that left got %v", err)

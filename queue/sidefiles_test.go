@@ -8,9 +8,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -34,7 +34,7 @@ func TestWithoutALineOrABellTheQueueSaysSoAndWorks(t *testing.T) {
 			a, b := open(), open()
 			got := inBackground(func() (*queue.Job, error) { return a.Default().Get(context.Background()) })
 			for queue.Waiting(a) == 0 {
-				time.Sleep(time.Millisecond)
+				runtime.Gosched()
 			}
 			ok(t, second(b.Default().Put(context.Background(), []byte("x"))))
 			j, err := got.await(t)

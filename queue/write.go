@@ -24,7 +24,8 @@ const (
 // maxBatch bounds the rows of one transaction, some 20 ms of work. A call that is larger goes alone.
 const maxBatch = 1000
 
-// graceInBatch is how long a caller whose context has ended waits for the transaction its call is in.
+// graceInBatch is how long a caller whose context has ended waits for the commit of the transaction its call is in. While
+// statements run it stays in any case: they read its payload and write its results.
 const graceInBatch = 50 * time.Millisecond
 
 type call = commit.Call[*op]
@@ -81,15 +82,13 @@ func (s *Store) follow(p *patience, c *call) (lead bool, err error) {
 		<-c.Turn()
 		return false, c.Err()
 	}
-	timer.Reset(graceInBatch)
-	select {
-	case <-c.Turn():
-		return false, c.Err()
-	case <-timer.C:
-	}
-	if !s.w.group.Abandon(c) {
-		<-c.Turn()
-		return false, c.Err()
+	for gone := false; !gone; gone = s.w.group.Abandon(c) {
+		timer.Reset(graceInBatch)
+		select {
+		case <-c.Turn():
+			return false, c.Err()
+		case <-timer.C:
+		}
 	}
 	if c.Op.claim != nil { // whatever it gets is given back
 		return false, err

@@ -22,10 +22,10 @@ type Call[O any] struct {
 	Alone  bool // takes no others along, and goes with none: its caller must lead
 	Weight int  // what it adds to a transaction, in rows
 
-	ch       chan bool // true: lead; false: answered
-	err      error
-	answered bool
-	left     bool // its caller is gone; guarded by the Group's mu
+	ch   chan bool // true: lead; false: answered
+	err  error
+	done bool // it has run, and waits for the commit and its answer; guarded by the Group's mu, as left
+	left bool // its caller is gone
 }
 
 // Group is the line of calls of one writer. The zero value is ready.
@@ -81,11 +81,22 @@ func (g *Group[O]) Leave(c *Call[O]) bool {
 	return false
 }
 
-// Abandon says that nobody will hear the answer of a call in a batch. It returns false if the answer is there.
+// Ran says that the calls of a batch have run: what they were given is read and what they return is written, and only the
+// commit is left.
+func (g *Group[O]) Ran(batch []*Call[O]) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range batch {
+		c.done = true
+	}
+}
+
+// Abandon says that nobody will hear the answer of a call in a batch. It returns false unless the call has run and has no
+// answer yet: before that the leader still reads and writes what is the caller's.
 func (g *Group[O]) Abandon(c *Call[O]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	c.left = !c.answered
+	c.left = c.done
 	return c.left
 }
 
@@ -151,7 +162,7 @@ func (g *Group[O]) Take(batch []*Call[O], weight int, fits func(O) bool) []*Call
 func (g *Group[O]) Answer(c *Call[O], err error) (heard bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	c.err, c.answered = err, true
+	c.err, c.done = err, false
 	if c.ch != nil {
 		c.ch <- false
 	}

@@ -144,8 +144,12 @@ func TestWhoLeavesBeforeItsBatchIsOutAndWhoIsInABatchCannot(t *testing.T) {
 	if g.Leave(b) {
 		t.Error("b is in a batch, and has left")
 	}
+	if g.Abandon(b) {
+		t.Error("b hasn't run, and its caller has gone with what it reads and writes")
+	}
+	g.Ran(batch)
 	if !g.Abandon(b) {
-		t.Error("b has no answer yet, and can't be abandoned")
+		t.Error("b has run and has no answer yet, and can't be abandoned")
 	}
 	if g.Answer(b, nil) {
 		t.Error("b's caller is gone, and counts as there")

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/localqueue/localqueue/queue/internal/ofd"
 	"golang.org/x/sys/unix"
 )
 
@@ -32,12 +33,7 @@ func openBoard(path string) (*board, error) {
 func (d *board) close() error { return d.f.Close() }
 
 func (d *board) lock(how int, kind int16, start, n int64) (unix.Flock_t, error) {
-	lk := unix.Flock_t{Type: kind, Start: start, Len: n}
-	for {
-		if err := unix.FcntlFlock(d.fd, how, &lk); !errors.Is(err, unix.EINTR) {
-			return lk, err
-		}
-	}
+	return ofd.Lock(d.fd, how, kind, start, n)
 }
 
 func (d *board) take(slot int) bool {

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/localqueue/localqueue/queue/internal/ofd"
 	"golang.org/x/sys/unix"
 )
 
@@ -46,16 +47,7 @@ func openDesk(path string) (*desk, error) {
 func (d *desk) close() error { return d.f.Close() }
 
 func (d *desk) lock(how int, kind int16, start, n int64) (unix.Flock_t, error) {
-	return lock(d.fd, how, kind, start, n)
-}
-
-func lock(fd uintptr, how int, kind int16, start, n int64) (unix.Flock_t, error) {
-	lk := unix.Flock_t{Type: kind, Start: start, Len: n}
-	for {
-		if err := unix.FcntlFlock(fd, how, &lk); !errors.Is(err, unix.EINTR) {
-			return lk, err
-		}
-	}
+	return ofd.Lock(d.fd, how, kind, start, n)
 }
 
 // held finds a ticket from a on and below b that another process holds.
@@ -152,8 +144,8 @@ func (d *desk) watch(ticket int64) chan struct{} {
 	go func() {
 		defer close(gone)
 		_ = d.raw.Control(func(fd uintptr) { // which keeps the descriptor from being closed and used for another file
-			if _, err := lock(fd, unix.F_OFD_SETLKW, unix.F_RDLCK, ticketByte+ticket, 1); err == nil {
-				_, _ = lock(fd, unix.F_OFD_SETLK, unix.F_UNLCK, ticketByte+ticket, 1)
+			if _, err := ofd.Lock(fd, unix.F_OFD_SETLKW, unix.F_RDLCK, ticketByte+ticket, 1); err == nil {
+				_, _ = ofd.Lock(fd, unix.F_OFD_SETLK, unix.F_UNLCK, ticketByte+ticket, 1)
 			}
 		})
 	}()
