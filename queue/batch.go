@@ -87,6 +87,7 @@ func (b *batch) carryOut() {
 		}
 		b.leaveLine()
 	}()
+	passing(afterBegin)
 	errs, err := b.runAll()
 	if len(b.calls) > 1 && blamesStatement(err) {
 		w.undo(b.s)
@@ -152,7 +153,9 @@ func (b *batch) commit() error {
 		b.s.w.undo(b.s)
 		return nil
 	}
+	passing(beforeCommit)
 	err := b.s.w.commit.run()
+	passing(afterCommit)
 	if err != nil && commitIsUncertain(err) {
 		return fmt.Errorf("%w: the commit failed half way: %w", ErrOutcomeUnknown, storeError(b.s.path, err))
 	}
@@ -206,6 +209,7 @@ func (b *batch) ring() {
 		return
 	}
 	for _, r := range b.rings {
+		passing(whileRinging)
 		b.s.bells.ring(r.key, r.n)
 	}
 	if b.look && b.s.bells.anyone() {

@@ -44,6 +44,9 @@ func (s *Store) wrote(rows int) {
 		}
 	}
 	size, copied := walState(s.w.conn, "NOOP")
+	if size > 0 && copied > 0 {
+		passing(inCheckpoint)
+	}
 	if size-copied < checkpointPages && size < fullWAL {
 		return
 	}

@@ -63,6 +63,7 @@ func (q *Queue) purgeSteps(ctx context.Context, before int64, purge purgeQuery, 
 		}
 		if n > 0 {
 			progress(int(n))
+			passing(betweenPurges)
 		}
 		if n < stepRows {
 			return nil

@@ -72,6 +72,7 @@ func (t *txn) run(calls []*call, errs []error) error {
 
 func (t *txn) runOne(o *op, failure *error) error {
 	err := o.run(t)
+	passing(betweenCalls)
 	if err != nil && (o.alone || !isOwnFailure(err)) && !plantedSwallow() {
 		return err
 	}

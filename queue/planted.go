@@ -9,6 +9,8 @@ import "github.com/localqueue/localqueue/queue/internal/turnstile"
 
 func (s *Store) plantedEarlyClock() int64                        { return 0 }
 func plantedSwallow() bool                                       { return false }
+func passing(point)                                              {}
+func plantedUnsynced() bool                                      { return false }
 func plantedEarlyAnswer() bool                                   { return false }
 func plantedSilence() bool                                       { return false }
 func plantedDeafness() bool                                      { return false }

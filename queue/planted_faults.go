@@ -29,6 +29,7 @@ var Faults = []string{
 	"first-come",            // heartbeats and settles wait behind puts
 	"left-claim-kept",       // a job claimed for a caller who has left stays leased
 	"batch-error-swallowed", // a batch that fails fails for its leader only
+	"unsynced",              // no commit is synced, whatever the durability
 	"no-checkpoint",         // the WAL is left to SQLite
 	"endless-turn",          // a process that has the turn keeps it as long as it writes
 	"no-passing-by",         // one that is stopped in the line holds up all behind it
@@ -50,6 +51,8 @@ func plantedSwallow() bool { return fault == "swallowed-error" }
 func plantedEarlyAnswer() bool {
 	return fault == "answer-before-commit" && plantedCalls.Add(1)%20 == 0
 }
+
+func plantedUnsynced() bool { return fault == "unsynced" }
 
 func plantedSilence() bool { return fault == "silent-doorbell" }
 

@@ -226,20 +226,22 @@ func ensureSchema(ctx context.Context, path string, cfg *config) ([]Migration, e
 	if err != nil {
 		return nil, err
 	}
-	var done []*goose.MigrationResult
-	err = retryBusy(ctx, cfg.busy, func() error {
-		results, err := p.Up(ctx)
-		done = append(done, results...)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("migrate %s: %w", path, storeError(path, err))
+	var applied []Migration
+	for {
+		passing(whileMigrating)
+		var step *goose.MigrationResult
+		err := retryBusy(ctx, cfg.busy, func() (err error) {
+			step, err = p.UpByOne(ctx)
+			return err
+		})
+		if errors.Is(err, goose.ErrNoNextVersion) {
+			return applied, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("migrate %s: %w", path, storeError(path, err))
+		}
+		applied = append(applied, Migration{Version: step.Source.Version, Name: filepath.Base(step.Source.Path), Applied: true, AppliedAt: time.Now()})
 	}
-	applied := make([]Migration, len(done))
-	for i, r := range done {
-		applied[i] = Migration{Version: r.Source.Version, Name: filepath.Base(r.Source.Path), Applied: true, AppliedAt: time.Now()}
-	}
-	return applied, nil
 }
 
 // lockSchema takes the turn to look at a file's schema and change it, among all processes.

@@ -16,6 +16,7 @@ func (s *Store) Vacuum(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		passing(inVacuum)
 		// A reader may hold the WAL back; that is no failure of the vacuum.
 		_, err = s.w.conn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
 		if isBusy(err) {

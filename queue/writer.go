@@ -93,7 +93,7 @@ func (w *writer) close() error {
 // setSync switches PRAGMA synchronous. It takes effect when it is prepared, so it can't be a cached statement; run like
 // this it costs under 1 us.
 func (w *writer) setSync(full bool) error {
-	if w.full == full {
+	if full = full && !plantedUnsynced(); w.full == full {
 		return nil
 	}
 	level := "1"
