@@ -5,9 +5,11 @@ SHELL := bash
 GOOSE_TAGS := no_postgres no_mysql no_clickhouse no_mssql no_vertica no_ydb no_libsql no_turso no_spanner no_starrocks no_duckdb no_azuresql
 SQLC  := go tool -modfile=tools/sqlc/go.mod sqlc
 GOOSE := go run -modfile=tools/goose/go.mod -tags '$(GOOSE_TAGS)' github.com/pressly/goose/v3/cmd/goose
+LICENCES := go tool -modfile=tools/go-licenses/go.mod go-licenses
+VULNS := go tool -modfile=tools/govulncheck/go.mod govulncheck
 LINT  := go tool -modfile=tools/golangci-lint/go.mod golangci-lint
 
-.PHONY: help build demo test lint generate verify faults fuzz bench bench-scale bench-report bench-smoke bench-peers limit clean
+.PHONY: help build demo test lint generate verify licences vulns faults fuzz bench bench-scale bench-report bench-smoke bench-peers limit clean
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
@@ -40,6 +42,14 @@ verify: build/vet.db ## generated code and go.mod are current, the SQL is sound,
 	cd bench/peers && go mod tidy -diff && go vet . && go test -short .
 	$(MAKE) faults
 	$(MAKE) fuzz
+
+# FreeType's own licence, which go-chart's fonts come under, is a permissive one that the tool doesn't know.
+licences: ## what is linked in has a permissive licence
+	$(LICENCES) check ./cmd/localqueue --ignore github.com/localqueue/localqueue --ignore github.com/golang/freetype \
+	  --allowed_licenses=MIT,BSD-2-Clause,BSD-3-Clause,Apache-2.0,ISC 2>&1 | { grep -v -e 'non-Go code' -e '^/' || true; }; exit $${PIPESTATUS[0]}
+
+vulns: ## no known vulnerability is reachable; where the database can't be had, that is said
+	@mkdir -p build; $(VULNS) ./... > build/vulns.txt 2>&1 || { code=$$?; cat build/vulns.txt; test $$code != 3 && grep -q 'fetching vulnerabilities' build/vulns.txt && echo 'left out: the vulnerability database cannot be reached'; }
 
 faults: ## break the product on purpose: each suite must fail on the faults it is there to catch
 	go run ./internal/plantedrun

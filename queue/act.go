@@ -80,6 +80,7 @@ func (q *Queue) DeleteMany(ctx context.Context, f DeleteFilter) (removed int, er
 		return 0, q.s.readError(ctx, err)
 	}
 	const span = 10 * stepRows
+	stride := newStride()
 	for after := int64(0); after < last; after += span {
 		ids, err := q.s.read.StateIDs(ctx, sqlite.StateIDsParams{After: after, Upto: after + span, Queue: q.name, Status: status, Delayed: delayed, Before: before})
 		if err != nil {
@@ -89,13 +90,16 @@ func (q *Queue) DeleteMany(ctx context.Context, f DeleteFilter) (removed int, er
 			removed += len(ids)
 			continue
 		}
-		for from := 0; from < len(ids); from += stepRows {
-			step := ids[from:min(from+stepRows, len(ids))]
+		for len(ids) > 0 {
+			step := ids[:min(stride.rows, len(ids))]
+			ids = ids[len(step):]
 			var n int64
-			err := q.s.write(ctx, &op{sync: synced, alone: true, run: func(t *txn) (err error) {
-				n, err = t.q.DeleteMany(context.Background(), sqlite.DeleteManyParams{Ids: idList(step), Queue: q.name, Status: status, Delayed: delayed})
-				t.ring(forRoom, q.name, int(n))
-				return err
+			err := q.s.write(ctx, &op{sync: synced, alone: true, run: func(t *txn) error {
+				defer func() { t.ring(forRoom, q.name, int(n)) }()
+				return stride.timed(func() (err error) {
+					n, err = t.q.DeleteMany(context.Background(), sqlite.DeleteManyParams{Ids: idList(step), Queue: q.name, Status: status, Delayed: delayed})
+					return err
+				})
 			}})
 			if err != nil {
 				return removed, err

@@ -17,8 +17,8 @@ type PurgeOptions struct {
 	Progress  func(removed int) // called after each step; may be nil
 }
 
-// Purge removes finished jobs with their payloads and history, and says how many, in steps of at most 1000: other work
-// goes on meanwhile. Keys of removed jobs are free again.
+// Purge removes finished jobs with their payloads and history, and says how many, in short steps: other work goes on
+// meanwhile. Keys of removed jobs are free again.
 func (q *Queue) Purge(ctx context.Context, opts PurgeOptions) (removed int, err error) {
 	defer func() { err = q.fail("purge", err) }()
 	if opts.OlderThan < 0 {
@@ -52,11 +52,14 @@ func (s *Store) before(age time.Duration) int64 {
 type purgeQuery func(*sqlite.Queries, context.Context, sqlite.PurgeAckedParams) (int64, error)
 
 func (q *Queue) purgeSteps(ctx context.Context, before int64, purge purgeQuery, progress func(int)) error {
-	for {
+	for stride := newStride(); ; {
+		rows := int64(stride.rows)
 		var n int64
-		err := q.s.write(ctx, &op{sync: synced, alone: true, run: func(t *txn) (err error) {
-			n, err = purge(t.q, context.Background(), sqlite.PurgeAckedParams{Queue: q.name, Before: before, N: stepRows})
-			return err
+		err := q.s.write(ctx, &op{sync: synced, alone: true, run: func(t *txn) error {
+			return stride.timed(func() (err error) {
+				n, err = purge(t.q, context.Background(), sqlite.PurgeAckedParams{Queue: q.name, Before: before, N: rows})
+				return err
+			})
 		}})
 		if err != nil {
 			return err
@@ -65,7 +68,7 @@ func (q *Queue) purgeSteps(ctx context.Context, before int64, purge purgeQuery, 
 			progress(int(n))
 			passing(betweenPurges)
 		}
-		if n < stepRows {
+		if n < rows {
 			return nil
 		}
 	}
