@@ -95,7 +95,7 @@ func (r *run) settleAll(holds []*hold, store storing, answered func()) {
 		}
 		cancel()
 		var late []ending
-		if holds, late = r.overtaken(holds, err, final); len(holds) == 0 {
+		if holds, late = r.overtaken(holds, uncertain(err, unknown), final); len(holds) == 0 {
 			ends = append(ends, late...)
 		} else {
 			go r.endAll(late) // its hooks don't keep the others from their tries
@@ -150,7 +150,15 @@ func (h *hold) answered(loss error, unknown bool) ending {
 	if own := h.settledBefore(loss); own != "" {
 		return ending{h, own, v.err}
 	}
-	return ending{h, Lost, loss}
+	return ending{h, Lost, uncertain(loss, unknown)}
+}
+
+// uncertain is the error of a result that an earlier attempt may have stored.
+func uncertain(err error, unknown bool) error {
+	if !unknown || errors.Is(err, queue.ErrOutcomeUnknown) {
+		return err
+	}
+	return fmt.Errorf("%w: an earlier attempt may have been stored: %w", queue.ErrOutcomeUnknown, err)
 }
 
 // tooLate is the error of a result that couldn't be stored in time.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/localqueue/localqueue/queue"
 )
@@ -18,7 +19,7 @@ func TestAnAckThatMayHaveBeenStoredIsNoLossWhenTheNextTrySaysSettled(t *testing.
 		put(t, q, 1)
 		h, _ := take(t, q, r)
 		tries := 0
-		got, _ := settled(r, h, verdict{act: ack, outcome: Acked}, func(context.Context, []*hold) ([]error, error) {
+		got, err := settled(r, h, verdict{act: ack, outcome: Acked}, func(context.Context, []*hold) ([]error, error) {
 			if tries++; tries == 1 {
 				return nil, fmt.Errorf("commit: %w", queue.ErrOutcomeUnknown)
 			}
@@ -27,6 +28,27 @@ func TestAnAckThatMayHaveBeenStoredIsNoLossWhenTheNextTrySaysSettled(t *testing.
 		if got != want || tries != 2 {
 			t.Errorf("%s: %s after %d tries", cause, got, tries)
 		}
+		if got == Lost && !errors.Is(err, queue.ErrOutcomeUnknown) {
+			t.Errorf("%s: the first try may have been stored, and the hook hears %v", cause, err)
+		}
+	}
+}
+
+func TestAnAckThatMayHaveBeenStoredIsToldAsSuchWhenTheNextTryComesTooLate(t *testing.T) {
+	q := open[int](t)
+	r := testRun(t, q)
+	put(t, q, 1)
+	h, _ := take(t, q, r)
+	tries := 0
+	got, err := settled(r, h, verdict{act: ack, outcome: Acked}, func(context.Context, []*hold) ([]error, error) {
+		if tries++; tries == 1 {
+			return nil, fmt.Errorf("commit: %w", queue.ErrOutcomeUnknown)
+		}
+		h.extended(time.Now()) // the lease ends
+		return nil, context.DeadlineExceeded
+	})
+	if got != Lost || tries != 2 || !errors.Is(err, queue.ErrLeaseLost) || !errors.Is(err, queue.ErrOutcomeUnknown) {
+		t.Errorf("%s after %d tries: %v", got, tries, err)
 	}
 }
 

@@ -81,14 +81,22 @@ func (q *Queue) DeleteMany(ctx context.Context, f DeleteFilter) (removed int, er
 	}
 	const span = 10 * stepRows
 	stride := newStride()
-	for after := int64(0); after < last; after += span {
+	for after := int64(0); after < last; {
+		next, err := q.s.read.ExportPage(ctx, sqlite.ExportPageParams{After: after, Upto: last, N: 1})
+		if err != nil {
+			return removed, q.s.readError(ctx, err)
+		}
+		if len(next) == 0 {
+			break
+		}
+		after = next[0].ID - 1 // ids may have gaps of any size
 		ids, err := q.s.read.StateIDs(ctx, sqlite.StateIDsParams{After: after, Upto: after + span, Queue: q.name, Status: status, Delayed: delayed, Before: before})
 		if err != nil {
 			return removed, q.s.readError(ctx, err)
 		}
 		if f.DryRun {
 			removed += len(ids)
-			continue
+			ids = nil
 		}
 		for len(ids) > 0 {
 			step := ids[:min(stride.rows, len(ids))]
@@ -106,6 +114,7 @@ func (q *Queue) DeleteMany(ctx context.Context, f DeleteFilter) (removed int, er
 			}
 			removed += int(n)
 		}
+		after += span
 	}
 	return removed, nil
 }

@@ -28,11 +28,8 @@ func (b *batch) begin(p *patience) error {
 	if err := s.file.check(); err != nil {
 		return err
 	}
-	if w.lost {
-		err := retryBusy(p.ctx, p.left(), func() error { return w.connect(context.Background()) })
-		if err != nil {
-			return storeError(s.path, err)
-		}
+	if err := s.mendWriter(p); err != nil {
+		return err
 	}
 	b.plantedClock = s.plantedEarlyClock()
 	defer w.blocked.Store(false)
@@ -98,6 +95,8 @@ func (b *batch) carryOut() {
 	if err == nil {
 		w.group.Ran(b.calls)
 		err = b.commit()
+	} else {
+		err = storeError(b.s.path, err)
 	}
 	done = true
 	if err == nil {
@@ -106,8 +105,13 @@ func (b *batch) carryOut() {
 		return
 	}
 	w.undo(b.s)
+	if isReadOnly(err) {
+		// SQLite opens a file for reading where it can't for writing, which may have been for a moment. If opening fails
+		// again, the next write tries.
+		_ = w.reconnect()
+	}
 	b.rings = nil
-	b.answer(storeError(b.s.path, err))
+	b.answer(err)
 }
 
 // runAll runs the leader's call and, as long as the transaction doesn't get large, whatever has come meanwhile. errs are the
@@ -156,10 +160,14 @@ func (b *batch) commit() error {
 	passing(beforeCommit)
 	err := b.s.w.commit.run()
 	passing(afterCommit)
-	if err != nil && commitIsUncertain(err) {
-		return fmt.Errorf("%w: the commit failed half way: %w", ErrOutcomeUnknown, storeError(b.s.path, err))
+	if err == nil {
+		return nil
 	}
-	return err
+	told := storeError(b.s.path, err)
+	if commitIsUncertain(err) {
+		return fmt.Errorf("%w: the commit failed half way: %w", ErrOutcomeUnknown, told)
+	}
+	return told
 }
 
 func (b *batch) rows() (n int) {

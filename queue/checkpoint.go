@@ -3,6 +3,8 @@ package queue
 import (
 	"context"
 	"database/sql"
+	"sync/atomic"
+	"time"
 )
 
 // Copying the WAL into the file is work that somebody must do. Left to SQLite, the commit that fills the WAL does all of
@@ -23,7 +25,11 @@ type checkpointer struct {
 	under  bool // the goroutine is at it
 	kick   chan struct{}
 	result chan struct{} // a checkpoint has ended
+	told   atomic.Int64  // when a failure was logged, in Unix nanoseconds
 }
+
+// failuresEvery is how often it is logged that the WAL can't be copied.
+const failuresEvery = time.Minute
 
 // wrote counts what a transaction has added to the WAL: a row alone dirties some pages, many share them. The caller leads,
 // outside a transaction.
@@ -43,7 +49,7 @@ func (s *Store) wrote(rows int) {
 		default:
 		}
 	}
-	size, copied := walState(s.w.conn, "NOOP")
+	size, copied := walState(s.w.conn)
 	if size > 0 && copied > 0 {
 		passing(inCheckpoint)
 	}
@@ -61,7 +67,7 @@ func (s *Store) wrote(rows int) {
 		c.under = false
 	}
 	if size > copied {
-		walState(s.w.conn, "PASSIVE")
+		s.copyWAL(s.w.conn)
 	}
 }
 
@@ -78,7 +84,7 @@ func (s *Store) startCheckpoint() {
 func (s *Store) checkpoint(kick <-chan struct{}, result chan<- struct{}) {
 	defer close(result)
 	for range kick {
-		walState(s.reader, "PASSIVE")
+		s.copyWAL(s.reader)
 		result <- struct{}{}
 	}
 }
@@ -93,13 +99,28 @@ func (c *checkpointer) stop() {
 	}
 }
 
-// walState checkpoints, in the mode NOOP or PASSIVE, neither of which waits for anybody, and returns the WAL's size in pages
-// and how many of them are copied. An error of the file's shows in the next write.
-func walState(db interface {
+// copyWAL copies what it can of the WAL into the database; it waits for nobody. Writers go on where that fails, so nobody
+// but the log would hear of it before the WAL has filled the disk.
+func (s *Store) copyWAL(db queryRower) {
+	var busy, size, copied int
+	err := db.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &size, &copied)
+	if err == nil || isBusy(err) {
+		return
+	}
+	now, last := time.Now().UnixNano(), s.checkpoints.told.Load()
+	if now-last >= int64(failuresEvery) && s.checkpoints.told.CompareAndSwap(last, now) {
+		s.cfg.logger.Error("localqueue: the WAL can't be copied into the database file; it grows until that works", "dir", s.dir, "err", err)
+	}
+}
+
+type queryRower interface {
 	QueryRowContext(context.Context, string, ...any) *sql.Row
-}, mode string) (size, copied int) {
+}
+
+// walState returns the WAL's size in pages and how many of them are copied. An error of the file's shows in the next write.
+func walState(db queryRower) (size, copied int) {
 	var busy int
-	if err := db.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &size, &copied); err != nil {
+	if err := db.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &size, &copied); err != nil {
 		return 0, 0
 	}
 	return size, copied

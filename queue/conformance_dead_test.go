@@ -3,6 +3,7 @@ package queue_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -62,7 +63,7 @@ var deadCases = []conformanceCase{
 			w.ok(err)
 			for _, r := range page.Records {
 				got = append(got, r.ID)
-				w.equal("bytes", fmt.Sprintf("\xff%d", r.ID-want[0]), string(r.Payload))
+				w.equal("bytes", fmt.Sprintf("\xff%d", slices.Index(want, r.ID)), string(r.Payload))
 			}
 			if after = page.Next; after == "" {
 				break

@@ -77,7 +77,7 @@ var lostCases = []conformanceCase{
 	{name: "Rule20_TheCauseOfALostLease_NoSuchJob", run: func(t *testing.T, w *world) {
 		id := w.mustPut("x")
 		j := w.mustGet()
-		for _, err := range []error{w.ack(aRef{id + 1, j.Receipt}), w.ack(aRef{0, j.Receipt}), w.ack(aRef{-1, ""}), w.on("other").ack(j)} {
+		for _, err := range []error{w.ack(aRef{id + 1000, j.Receipt}), w.ack(aRef{0, j.Receipt}), w.ack(aRef{-1, ""}), w.on("other").ack(j)} {
 			w.lost(err, queue.LossNoSuchJob)
 			w.is(err, queue.ErrNotFound)
 		}

@@ -82,6 +82,7 @@ var permissionCases = []fileCase{
 		same(t, "made", []string{
 			"/a drwx------", "/a/b drwx------", "/a/b/localqueue.bell -rw-------", "/a/b/localqueue.db -rw-------", "/a/b/localqueue.db-shm -rw-------",
 			"/a/b/localqueue.db-wal -rw-------", "/a/b/localqueue.line -rw-------", "/a/b/localqueue.lock -rw-------",
+			"/a/b/localqueue.open -rw-------",
 		}, strings.Split(strings.TrimSpace(out), "\n"))
 	}},
 	{"Rule41_AnExistingDirectoryIsLeftAsItIs", func(t *testing.T) {

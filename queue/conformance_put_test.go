@@ -30,7 +30,7 @@ var putCases = []conformanceCase{
 		w.is(w.retry(id), queue.ErrNotFailed)
 		w.is(w.runNow(id), queue.ErrNotDelayed)
 		w.is(w.cancel(id), queue.ErrFinished)
-		for _, missing := range []int64{0, -1, id + 1, 1 << 60} {
+		for _, missing := range []int64{0, -1, id + 1000, 1 << 60} {
 			w.is(w.retry(missing), queue.ErrNotFound)
 			w.is(w.runNow(missing), queue.ErrNotFound)
 			w.is(w.cancel(missing), queue.ErrNotFound)

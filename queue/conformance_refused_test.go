@@ -62,7 +62,12 @@ var refusedCases = []fileCase{
 		} {
 			dir := t.TempDir()
 			c.make(t, filepath.Join(dir, "localqueue.db"))
-			_ = os.Remove(filepath.Join(dir, "localqueue.lock"))
+			removeOurs := func() { // all that may be new
+				for _, name := range []string{"localqueue.lock", "localqueue.open"} {
+					_ = os.Remove(filepath.Join(dir, name))
+				}
+			}
+			removeOurs()
 			before := content(t, dir)
 			for name, open := range map[string]func() error{
 				"open":    func() error { return second(queue.Open(dir)) },
@@ -78,7 +83,7 @@ var refusedCases = []fileCase{
 				matches(t, err, c.want)
 				contains(t, err, c.says, "localqueue.db")
 			}
-			_ = os.Remove(filepath.Join(dir, "localqueue.lock")) // ours; the only thing that may be new
+			removeOurs()
 			same(t, c.name, before, content(t, dir))
 		}
 	}},

@@ -28,7 +28,7 @@ var (
 	ErrLeased = errors.New("job is leased")
 	// ErrDuplicate: RetryFailed met a key that another live job holds; [DuplicateError] names it.
 	ErrDuplicate = errors.New("job_id is held by another job")
-	// ErrBusy: another writer held the file for longer than the busy timeout.
+	// ErrBusy: another writer, or a restore, held the file for longer than the busy timeout. From Restore: the queue is open.
 	ErrBusy = errors.New("the database is busy")
 	// ErrClosed: the Store is closed.
 	ErrClosed = errors.New("the store is closed")
@@ -39,6 +39,8 @@ var (
 	ErrForeignTx = errors.New("the transaction is on another database")
 	// ErrPayloadTooLarge: the payload exceeds WithMaxPayload.
 	ErrPayloadTooLarge = errors.New("payload too large")
+	// ErrImportMoved: the import, or the file it goes into, is not where this run of it believes it to be.
+	ErrImportMoved = errors.New("the import has moved on elsewhere")
 	// ErrInvalid: an argument or option is out of its range. Nothing was changed.
 	ErrInvalid = errors.New("invalid argument")
 
@@ -64,6 +66,10 @@ var (
 	ErrReadOnly = errors.New("the database can't be written")
 	// ErrIO: the system reported an error on reading or writing the file.
 	ErrIO = errors.New("I/O error on the database")
+	// ErrExists: Backup or Restore would write where something is already.
+	ErrExists = errors.New("it exists already")
+	// ErrUnclosed: Restore was given a queue with a WAL: it is open, or a crash has left it so.
+	ErrUnclosed = errors.New("the queue was not closed")
 	// ErrReplaced: the database file was removed or replaced while the Store was open.
 	ErrReplaced = errors.New("the database file was removed or replaced")
 )

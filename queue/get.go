@@ -78,7 +78,7 @@ func (q *Queue) get(ctx context.Context, n int, wait bool) (_ []*Job, err error)
 }
 
 // claim takes up to n jobs, or none. After a claim that found nothing it looks first: an idle poll takes no write lock.
-func (q *Queue) claim(ctx context.Context, n int) (jobs []*Job, err error) {
+func (q *Queue) claim(ctx context.Context, n int) ([]*Job, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -96,12 +96,16 @@ func (q *Queue) claim(ctx context.Context, n int) (jobs []*Job, err error) {
 			return nil, q.s.file.check()
 		}
 	}
-	err = q.s.write(ctx, &op{sync: unsynced, rows: n, claim: &claimOp{q, n, &jobs}, run: func(t *txn) (err error) {
+	var jobs []*Job // the leader's to give back, if the caller leaves
+	err := q.s.write(ctx, &op{sync: unsynced, rows: n, claim: &claimOp{q, n, &jobs}, run: func(t *txn) (err error) {
 		jobs, err = q.claimIn(t, n)
 		return err
 	}})
 	q.hot.Store(err == nil && len(jobs) > 0)
-	return jobs, err
+	if err != nil {
+		return nil, err // whatever was found is given back, or its claim wasn't committed
+	}
+	return jobs, nil
 }
 
 func (q *Queue) claimIn(t *txn, n int) ([]*Job, error) {

@@ -300,7 +300,13 @@ func TestAJobClaimedForACallerWhoHasLeftIsGivenBack(t *testing.T) {
 	ok(t, second(q.Put(context.Background(), []byte("x"), queue.MaxRetries(0))))
 	ctx, cancel := context.WithCancel(context.Background())
 	left := make(chan error, 1)
-	whileCommitting(t, s, func() { left <- second(q.Get(ctx)) }, func() {
+	whileCommitting(t, s, func() {
+		jobs, err := q.GetMany(ctx, 1)
+		if len(jobs) > 0 { // they are given back
+			t.Errorf("%d jobs came with the error", len(jobs))
+		}
+		left <- err
+	}, func() {
 		cancel()
 		if err := <-left; !errors.Is(err, context.Canceled) {
 			t.Errorf("the caller that left got %v", err)

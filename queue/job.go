@@ -119,8 +119,8 @@ type Delivery struct {
 	Number  int64
 	Attempt int
 	Start   time.Time
-	End     time.Time
-	Outcome string // nacked, failed, lease_expired, panic, cancelled
-	Error   string // up to 8 KiB
-	Worker  string // host:pid:name
+	End     time.Time // not before Start, also where the clock stepped back between them
+	Outcome string    // nacked, failed, lease_expired, panic, cancelled
+	Error   string    // up to 8 KiB
+	Worker  string    // host:pid:name
 }

@@ -168,7 +168,7 @@ func (q *Queue) show(ctx context.Context, what string, find func(*sqlite.Queries
 		rec = record(row)
 		rows, err := r.History(ctx, row.ID)
 		for _, h := range rows {
-			story = append(story, Delivery{Number: h.Delivery, Attempt: int(h.Attempt), Start: fromMillis(h.StartedAt), End: fromMillis(h.EndedAt),
+			story = append(story, Delivery{Number: h.Delivery, Attempt: int(h.Attempt), Start: fromMillis(h.StartedAt), End: fromMillis(max(h.StartedAt, h.EndedAt)),
 				Outcome: h.Outcome, Error: deref(h.Error), Worker: deref(h.Worker)})
 		}
 		return err

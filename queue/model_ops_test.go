@@ -124,6 +124,9 @@ func (j *modelJob) leave(now time.Time, end queue.LossCause) {
 
 // tell keeps a failed delivery in the job's history.
 func (j *modelJob) tell(outcome string, end time.Time, text *string) {
+	if end.Before(j.ClaimedAt) { // the clock stepped back
+		end = j.ClaimedAt
+	}
 	d := queue.Delivery{Number: j.Delivery, Attempt: j.Attempts, Start: j.ClaimedAt, End: end, Outcome: outcome, Worker: j.ClaimedBy}
 	if text != nil {
 		d.Error = *text

@@ -4,6 +4,7 @@ package queue
 
 import (
 	"context"
+	"database/sql"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -17,22 +18,26 @@ import (
 
 // Faults are the names that LOCALQUEUE_FAULT takes.
 var Faults = []string{
-	"answer-before-commit",  // some answers come although nothing was committed
-	"ack-without-receipt",   // an ack takes whatever receipt the job has
-	"reclaim-uncounted",     // a lease's end gives the attempt back
-	"reclaim-without-state", // a reclaim acts on a list it read before, whatever the jobs' states are by then
-	"clock-before-lock",     // a lease counts from before the wait for the lock
-	"swallowed-error",       // an operation's error inside a transaction is dropped
-	"counter-off-by-one",    // an ack counts twice
-	"silent-doorbell",       // a commit rings nobody; the poll finds its news later
-	"deaf-processes",        // a commit rings nobody in other processes
-	"first-come",            // heartbeats and settles wait behind puts
-	"left-claim-kept",       // a job claimed for a caller who has left stays leased
-	"batch-error-swallowed", // a batch that fails fails for its leader only
-	"unsynced",              // no commit is synced, whatever the durability
-	"no-checkpoint",         // the WAL is left to SQLite
-	"endless-turn",          // a process that has the turn keeps it as long as it writes
-	"no-passing-by",         // one that is stopped in the line holds up all behind it
+	"answer-before-commit",    // some answers come although nothing was committed
+	"ack-without-receipt",     // an ack takes whatever receipt the job has
+	"reclaim-uncounted",       // a lease's end gives the attempt back
+	"reclaim-without-state",   // a reclaim acts on a list it read before, whatever the jobs' states are by then
+	"clock-before-lock",       // a lease counts from before the wait for the lock
+	"remembered-time",         // the clock never goes back behind the latest time that was seen
+	"swallowed-error",         // an operation's error inside a transaction is dropped
+	"counter-off-by-one",      // an ack counts twice
+	"silent-doorbell",         // a commit rings nobody; the poll finds its news later
+	"deaf-processes",          // a commit rings nobody in other processes
+	"first-come",              // heartbeats and settles wait behind puts
+	"left-claim-kept",         // a job claimed for a caller who has left stays leased
+	"batch-error-swallowed",   // a batch that fails fails for its leader only
+	"unsynced",                // no commit is synced, whatever the durability
+	"no-checkpoint",           // the WAL is left to SQLite
+	"backup-without-snapshot", // half of a backup's jobs are of a later moment
+	"backup-by-steps",         // each step of a backup has a read transaction of its own
+	"endless-turn",            // a process that has the turn keeps it as long as it writes
+	"markless-import",         // a batch of an import is stored without its mark
+	"no-passing-by",           // one that is stopped in the line holds up all behind it
 }
 
 var fault = os.Getenv("LOCALQUEUE_FAULT")
@@ -45,6 +50,24 @@ func (s *Store) plantedEarlyClock() int64 {
 	}
 	return 0
 }
+
+func (s *Store) plantedTime(now int64) int64 {
+	if fault != "remembered-time" {
+		return now
+	}
+	latest, _ := plantedLatest.LoadOrStore(s, new(atomic.Int64))
+	for seen := latest.(*atomic.Int64); ; {
+		last := seen.Load()
+		if now <= last {
+			return last
+		}
+		if seen.CompareAndSwap(last, now) {
+			return now
+		}
+	}
+}
+
+var plantedLatest sync.Map // by Store
 
 func plantedSwallow() bool { return fault == "swallowed-error" }
 
@@ -61,6 +84,33 @@ func plantedDeafness() bool { return fault == "deaf-processes" }
 func plantedPatience() bool { return fault == "first-come" }
 
 func plantedNoCheckpoint() bool { return fault == "no-checkpoint" }
+
+func plantedNoSnapshot() bool { return fault == "backup-by-steps" }
+
+// plantedTornCopy stands for a backup that reads in more than one transaction: every second job is that of a later moment.
+func plantedTornCopy(source, copied string) error {
+	if fault != "backup-without-snapshot" {
+		return nil
+	}
+	db, err := sql.Open("sqlite3", "file:"+escapePath(copied)+"?mode=rw")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec("ATTACH ? AS source", "file:"+escapePath(source)+"?mode=rw"); err != nil {
+		return err
+	}
+	time.Sleep(20 * time.Millisecond) // the others go on
+	var columns string
+	if err := db.QueryRow("SELECT group_concat(name) FROM pragma_table_info('messages')").Scan(&columns); err != nil {
+		return err
+	}
+	_, err = db.Exec("BEGIN; DELETE FROM messages WHERE id % 2; INSERT INTO messages (" + columns + ") SELECT " + columns + " FROM source.messages WHERE id % 2; COMMIT")
+	return err
+}
+
+func plantedMarkless() bool { return fault == "markless-import" }
 
 func plantedKeeping() bool { return fault == "left-claim-kept" }
 

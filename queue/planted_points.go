@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // LOCALQUEUE_KILL=POINT:N sends SIGKILL to the process when it passes POINT for the Nth time; LOCALQUEUE_STOP=POINT:N
@@ -18,7 +19,7 @@ var (
 )
 
 // Points are those that LOCALQUEUE_KILL and LOCALQUEUE_STOP take.
-var Points = []point{afterBegin, betweenCalls, beforeCommit, afterCommit, whileRinging, whileMigrating, betweenPurges, inCheckpoint, inVacuum}
+var Points = []point{afterBegin, betweenCalls, beforeCommit, afterCommit, whileRinging, whileMigrating, betweenPurges, inImport, inCheckpoint, inVacuum, inBackup, beforeRename}
 
 type planned struct {
 	at   point
@@ -47,5 +48,6 @@ func passing(p point) {
 func (k *planned) send(p point, sig syscall.Signal) {
 	if k != nil && k.at == p && k.left.Add(-1) == 0 {
 		_ = syscall.Kill(os.Getpid(), sig)
+		time.Sleep(100 * time.Millisecond) // another thread may take the signal: this one is not to leave the point before
 	}
 }

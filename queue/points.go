@@ -13,5 +13,8 @@ const (
 	whileMigrating point = "while-migrating" // between two steps of the schema
 	betweenPurges  point = "between-purges"  // some of the jobs are gone
 	inCheckpoint   point = "in-checkpoint"   // a part of the WAL is copied
+	inBackup       point = "in-backup"       // some pages are copied
+	beforeRename   point = "before-rename"   // the copy is whole, and hasn't its name yet
+	inImport       point = "in-import"       // a batch of jobs is stored, its mark not yet
 	inVacuum       point = "in-vacuum"       // the file is rewritten, the WAL not yet emptied
 )

@@ -48,7 +48,10 @@ func (q *Queue) putBatch(ctx context.Context, wait bool, jobs []NewJob) ([]PutRe
 	if errors.Is(err, ErrFull) && wait && need <= q.cfg.maxPending {
 		err = q.withRoom(ctx, true, need, func() error { return q.tryBatch(ctx, specs, &res, &need) })
 	}
-	return res, q.fail("put of a batch", err)
+	if err != nil {
+		return nil, q.fail("put of a batch", err) // whatever is in res: it wasn't committed, or nobody knows
+	}
+	return res, nil
 }
 
 func (q *Queue) tryBatch(ctx context.Context, specs []*putSpec, res *[]PutResult, need *int64) error {

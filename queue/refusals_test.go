@@ -45,12 +45,12 @@ func TestMigrateStatusTellsWhenAStepWasApplied(t *testing.T) {
 	}
 	before := time.Now().Add(-time.Minute)
 	done, err := queue.Migrate(ctx, dir)
-	if err != nil || len(done) != 2 {
-		t.Fatalf("applied %v, %v: want two steps", done, err)
+	if err != nil || len(done) < 2 {
+		t.Fatalf("applied %v, %v: want every step", done, err)
 	}
 	status, err := queue.MigrateStatus(ctx, dir)
-	if err != nil || len(status) != 2 {
-		t.Fatalf("status %v, %v: want two steps", status, err)
+	if err != nil || len(status) != len(done) {
+		t.Fatalf("status %v, %v: want the %d steps that were applied", status, err, len(done))
 	}
 	for _, m := range status {
 		if !m.Applied || m.AppliedAt.Before(before) {

@@ -14,6 +14,7 @@ import (
 	"github.com/localqueue/localqueue/db/sqlite"
 	"github.com/localqueue/localqueue/sql/sqlite/migrations"
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
 )
 
 // Migration is one step of the schema.
@@ -30,10 +31,11 @@ func Migrate(ctx context.Context, dir string, opts ...Option) ([]Migration, erro
 	if err != nil {
 		return nil, err
 	}
-	path, err := prepareDir(dir, &cfg)
+	path, here, err := enter(dir, &cfg)
 	if err != nil {
 		return nil, err
 	}
+	defer here.release()
 	return ensureSchema(ctx, path, &cfg)
 }
 
@@ -44,10 +46,11 @@ func MigrateStatus(ctx context.Context, dir string, opts ...Option) ([]Migration
 	if err != nil {
 		return nil, err
 	}
-	path, err := prepareDir(dir, &cfg)
+	path, here, err := enter(dir, &cfg)
 	if err != nil {
 		return nil, err
 	}
+	defer here.release()
 	db := sql.OpenDB(newConnector(path, cfg.busy, "&mode=rw", readerPragmas()))
 	defer func() { _ = db.Close() }()
 	unlock, err := lockSchema(ctx, path, cfg.busy) // another process may be in the middle of its first open
@@ -83,8 +86,9 @@ func MigrateStatus(ctx context.Context, dir string, opts ...Option) ([]Migration
 
 // file is what an SQLite file turns out to be.
 type file struct {
-	empty    bool  // no tables yet
+	empty    bool  // no tables yet, but for goose's
 	version  int64 // the newest migration applied; 0 also for a file of the Python original
+	versions bool  // goose's table is there
 	wal      bool
 	analyzed bool // somebody ran ANALYZE
 }
@@ -110,11 +114,17 @@ func identify(ctx context.Context, db *sql.DB, path string) (file, error) {
 		return f, storeError(path, err)
 	}
 	f.analyzed = tables["sqlite_stat1"]
+	f.versions = tables[goose.DefaultTablename]
 	f.empty = true
 	for name := range tables {
-		f.empty = f.empty && strings.HasPrefix(name, "sqlite_")
+		f.empty = f.empty && (strings.HasPrefix(name, "sqlite_") || name == goose.DefaultTablename)
 	}
-	if f.empty {
+	if f.versions && (f.empty || tables["messages"]) {
+		if f.version, err = sqlite.New(conn).SchemaVersion(ctx); err != nil {
+			return f, storeError(path, err)
+		}
+	}
+	if f.empty && f.version == 0 { // also where a first open ended before its first migration
 		return f, nil
 	}
 	if !tables["messages"] {
@@ -127,11 +137,6 @@ func identify(ctx context.Context, db *sql.DB, path string) (file, error) {
 	for _, c := range originalColumns {
 		if !columns[c] {
 			return f, fmt.Errorf("%w: the table messages in %s has no column %s", ErrForeignFile, path, c)
-		}
-	}
-	if tables["goose_db_version"] {
-		if f.version, err = sqlite.New(conn).SchemaVersion(ctx); err != nil {
-			return f, storeError(path, err)
 		}
 	}
 	if newest := newestVersion(db); f.version > newest {
@@ -222,6 +227,11 @@ func ensureSchema(ctx context.Context, path string, cfg *config) ([]Migration, e
 			return nil, storeError(path, err)
 		}
 	}
+	if !f.versions {
+		if err := retryBusy(ctx, cfg.busy, func() error { return makeVersionTable(ctx, db) }); err != nil {
+			return nil, fmt.Errorf("migrate %s: %w", path, storeError(path, err))
+		}
+	}
 	p, err := provider(db)
 	if err != nil {
 		return nil, err
@@ -244,6 +254,27 @@ func ensureSchema(ctx context.Context, path string, cfg *config) ([]Migration, e
 	}
 }
 
+// makeVersionTable makes the table in which goose keeps what was applied. Left to goose, a lock would be waited for four
+// times, with a second between.
+func makeVersionTable(ctx context.Context, db *sql.DB) error {
+	table, err := database.NewStore(goose.DialectSQLite3, goose.DefaultTablename)
+	if err != nil {
+		return err
+	}
+	tx, err := db.BeginTx(ctx, nil) // immediate
+	if err != nil {
+		return err
+	}
+	err = table.CreateVersionTable(ctx, tx)
+	if err == nil {
+		err = table.Insert(ctx, tx, database.InsertRequest{Version: 0})
+	}
+	if err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
 // lockSchema takes the turn to look at a file's schema and change it, among all processes.
 func lockSchema(ctx context.Context, path string, busy time.Duration) (unlock func(), err error) {
 	lock := flock.New(filepath.Join(filepath.Dir(path), lockFile), flock.SetPermissions(0o600))
@@ -253,7 +284,10 @@ func lockSchema(ctx context.Context, path string, busy time.Duration) (unlock fu
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 			return nil, fmt.Errorf("%w: another process has been opening %s for %v", ErrBusy, path, busy)
 		}
-		return nil, err
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, dirError(filepath.Dir(path), err)
 	}
 	return func() { _ = lock.Unlock() }, nil
 }

@@ -64,12 +64,16 @@ type connector struct {
 	lock   string
 }
 
+// newConnector's connections give the file, and the WAL files after it, the lock file's 0600 from the first byte.
 func newConnector(path string, busy time.Duration, params string, pragmas []pragma) *connector {
-	// modeof gives the file, and the WAL files after it, the lock file's 0600 from the first byte.
-	dsn := "file:" + escapePath(path) + "?_mutex=no&modeof=" + escapePath(filepath.Join(filepath.Dir(path), lockFile)) +
-		fmt.Sprintf("&_busy_timeout=%d", busy.Milliseconds()) + params
+	return connectorLike(filepath.Join(filepath.Dir(path), lockFile), path, busy, params, pragmas)
+}
+
+// connectorLike gives the files that SQLite makes the mode of the file lock.
+func connectorLike(lock, path string, busy time.Duration, params string, pragmas []pragma) *connector {
+	dsn := "file:" + escapePath(path) + "?_mutex=no&modeof=" + escapePath(lock) + fmt.Sprintf("&_busy_timeout=%d", busy.Milliseconds()) + params
 	want := append([]pragma{{"busy_timeout", fmt.Sprint(busy.Milliseconds())}}, pragmas...)
-	return &connector{dsn: dsn, lock: filepath.Join(filepath.Dir(path), lockFile), driver: &sqlite3.SQLiteDriver{ConnectHook: func(c *sqlite3.SQLiteConn) error {
+	return &connector{dsn: dsn, lock: lock, driver: &sqlite3.SQLiteDriver{ConnectHook: func(c *sqlite3.SQLiteConn) error {
 		for _, p := range pragmas {
 			if _, err := c.Exec("PRAGMA "+p.name+" = "+p.value, nil); err != nil {
 				return err
@@ -197,6 +201,11 @@ func isBusy(err error) bool {
 	return ok && (code == sqlite3.ErrBusy || code == sqlite3.ErrProtocol)
 }
 
+func isReadOnly(err error) bool {
+	code, ok := driverCode(err)
+	return ok && code == sqlite3.ErrReadonly
+}
+
 // isOwnFailure tells an operation's own failure (a lost lease, no room), after which it has changed nothing, from one that
 // spoils the transaction.
 func isOwnFailure(err error) bool {
@@ -218,8 +227,14 @@ func blamesStatement(err error) bool {
 	return false
 }
 
-// storeError gives a driver's error the sentinel that a caller can act on. Other errors pass unchanged.
+// storeError gives a driver's error the sentinel that a caller can act on. Other errors pass unchanged, and so does one that
+// has been through here, inside a transaction of the caller's.
 func storeError(path string, err error) error {
+	for _, told := range []error{ErrBusy, ErrDiskFull, ErrCorrupt, ErrReadOnly, ErrIO} {
+		if errors.Is(err, told) {
+			return err
+		}
+	}
 	if errors.Is(err, sql.ErrConnDone) {
 		return ErrClosed
 	}
@@ -231,11 +246,16 @@ func storeError(path string, err error) error {
 	case sqlite3.ErrBusy, sqlite3.ErrProtocol, sqlite3.ErrLocked:
 		return fmt.Errorf("%w: %w", ErrBusy, err)
 	case sqlite3.ErrFull:
-		return diskFull(err)
+		return fmt.Errorf("%w: free some space, nothing was stored: %w", ErrDiskFull, err)
 	}
 	var e sqlite3.Error
-	if errors.As(err, &e) && (e.SystemErrno == unix.ENOSPC || e.SystemErrno == unix.EDQUOT) {
-		return diskFull(err) // met while SQLite made or grew a file beside the database
+	if errors.As(err, &e) {
+		switch e.SystemErrno {
+		case unix.ENOSPC, unix.EDQUOT: // met at a sync, or while SQLite made or grew a file beside the database
+			return fmt.Errorf("%w: free some space: %w", ErrDiskFull, err)
+		case unix.EROFS: // the file system was made read-only under an open file, as after an error of the disk
+			return fmt.Errorf("%w: %s: %w", ErrReadOnly, path, err)
+		}
 	}
 	switch code {
 	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB:
@@ -251,10 +271,6 @@ func storeError(path string, err error) error {
 		return fmt.Errorf("%w: %s: %w", ErrIO, path, err)
 	}
 	return err
-}
-
-func diskFull(err error) error {
-	return fmt.Errorf("%w: free some space, nothing was stored: %w", ErrDiskFull, err)
 }
 
 // commitIsUncertain tells whether a failed COMMIT may all the same be in the file: an I/O error can come after the last

@@ -27,6 +27,7 @@ type Store struct {
 	read   *sqlite.Queries // on the reader
 	bells  *bells
 	file   fileWatch
+	here   *held // that this Store is open
 
 	foreign     foreignNews
 	checkpoints checkpointer
@@ -46,10 +47,20 @@ func Open(dir string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, err := prepareDir(dir, &cfg)
+	path, here, err := enter(dir, &cfg)
 	if err != nil {
 		return nil, err
 	}
+	s, err := open(dir, path, cfg)
+	if err != nil {
+		here.release()
+		return nil, err
+	}
+	s.here = here
+	return s, nil
+}
+
+func open(dir, path string, cfg config) (*Store, error) {
 	ctx := context.Background()
 	if _, err := ensureSchema(ctx, path, &cfg); err != nil {
 		return nil, err
@@ -63,7 +74,7 @@ func Open(dir string, opts ...Option) (*Store, error) {
 	if cfg.noLine {
 		wait = cfg.busy
 	}
-	err = retryBusy(ctx, cfg.busy, func() (err error) {
+	err := retryBusy(ctx, cfg.busy, func() (err error) {
 		s.w, err = openWriter(ctx, path, wait)
 		return err
 	})
@@ -118,6 +129,7 @@ func (s *Store) Close() error {
 		if err := s.reader.Close(); s.closeErr == nil {
 			s.closeErr = err
 		}
+		s.here.release()
 	})
 	return s.closeErr
 }
@@ -134,7 +146,7 @@ func (s *Store) Logger() *slog.Logger { return s.cfg.logger }
 // Now is the time by the Store's clock.
 func (s *Store) Now() time.Time { return s.cfg.clock() }
 
-func (s *Store) nowMillis() int64 { return s.cfg.clock().UnixMilli() }
+func (s *Store) nowMillis() int64 { return s.plantedTime(s.cfg.clock().UnixMilli()) }
 
 // Queue is a name in a Store. Its methods may be called from any goroutine.
 type Queue struct {

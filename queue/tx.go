@@ -20,17 +20,41 @@ type DBTX interface {
 
 // Tx is a transaction on the Store's own writer. It is valid until the function it was given to returns.
 type Tx struct {
-	t     *txn
-	conn  *sql.Conn
-	ended bool
+	t      *txn
+	conn   *sql.Conn
+	ended  bool
+	broken error // what has ended the transaction before its function did
 }
 
 // errTxEnded is the answer of a Tx that was kept: its connection is somebody else's turn by now.
 var errTxEnded = fmt.Errorf("%w: the function that this Tx was given to has returned", ErrInvalid)
 
+var errTxBroken = errors.New("a statement inside Store.Tx ended the transaction: leave COMMIT and ROLLBACK to Tx, and return after an error")
+
+// usable tells why no statement may run any more. SQLite rolls back by itself when the disk is full or fails; what came after
+// that would be committed statement by statement.
+func (tx *Tx) usable() error {
+	switch {
+	case tx.ended:
+		return errTxEnded
+	case tx.broken == nil && !inTransaction(tx.conn):
+		tx.broken = errTxBroken
+	}
+	return tx.broken
+}
+
+// note keeps the error that has ended the transaction: it is the one to be told in the end.
+func (tx *Tx) note(err error) error {
+	if err != nil && tx.broken == nil && !inTransaction(tx.conn) {
+		tx.broken = storeError(tx.t.s.path, err)
+	}
+	return err
+}
+
 // Tx runs fn in one transaction on the Store's writer, in the order of its other writes: statements of the caller's own,
 // and PutTx, AckTx and their like. It commits when fn returns nil, and receivers are woken after that; an error or a
-// panic undoes everything. Other writers wait meanwhile, so be brief. The statements' contexts are not obeyed.
+// panic undoes everything. After ErrDiskFull, ErrIO and ErrCorrupt SQLite may have done so already: what fn still does is then
+// refused, and Tx returns that error. Other writers wait meanwhile, so be brief. The statements' contexts are not obeyed.
 //
 // Inside fn, calls of the Store other than those that take a Tx would wait for fn itself: they return ErrBusy after the
 // busy timeout.
@@ -43,42 +67,41 @@ func (s *Store) Tx(ctx context.Context, fn func(tx *Tx) error) error {
 		if err := fn(tx); err != nil {
 			return err
 		}
-		if !inTransaction(s.w.conn) {
-			return errors.New("a statement inside Store.Tx ended the transaction: leave COMMIT and ROLLBACK to Tx")
-		}
-		return nil
+		return tx.usable()
 	}})
 }
 
 // ExecContext runs a statement of the caller's.
 func (tx *Tx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	if tx.ended {
-		return nil, errTxEnded
+	if err := tx.usable(); err != nil {
+		return nil, err
 	}
-	return tx.conn.ExecContext(context.WithoutCancel(ctx), query, args...)
+	res, err := tx.conn.ExecContext(context.WithoutCancel(ctx), query, args...)
+	return res, tx.note(err)
 }
 
 // PrepareContext prepares a statement of the caller's. Close it before the transaction ends.
 func (tx *Tx) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
-	if tx.ended {
-		return nil, errTxEnded
+	if err := tx.usable(); err != nil {
+		return nil, err
 	}
 	return tx.conn.PrepareContext(context.WithoutCancel(ctx), query)
 }
 
 // QueryContext runs a query of the caller's. Close the rows before the next statement.
 func (tx *Tx) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	if tx.ended {
-		return nil, errTxEnded
+	if err := tx.usable(); err != nil {
+		return nil, err
 	}
-	return tx.conn.QueryContext(context.WithoutCancel(ctx), query, args...)
+	rows, err := tx.conn.QueryContext(context.WithoutCancel(ctx), query, args...)
+	return rows, tx.note(err)
 }
 
 // QueryRowContext runs a query of the caller's for one row.
 func (tx *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	if tx.ended { // a Row carries an error only if its query gives it one
+	if err := tx.usable(); err != nil { // a Row carries an error only if its query gives it one
 		ended, cancel := context.WithCancelCause(ctx)
-		cancel(errTxEnded)
+		cancel(err)
 		return tx.conn.QueryRowContext(ended, query, args...)
 	}
 	return tx.conn.QueryRowContext(context.WithoutCancel(ctx), query, args...)
@@ -155,14 +178,14 @@ func (q *Queue) ReleaseTx(ctx context.Context, tx DBTX, id int64, receipt string
 // in runs an operation in a transaction that was handed in. fn returns what it has put or settled.
 func (q *Queue) in(ctx context.Context, op string, tx DBTX, fn func(*txn) (Ref, error)) error {
 	if own, ok := tx.(*Tx); ok {
-		if own.ended {
-			return q.fail(op, errTxEnded)
+		if err := own.usable(); err != nil {
+			return q.fail(op, err)
 		}
 		if own.t.s != q.s {
 			return q.fail(op, fmt.Errorf("%w: it belongs to another Store", ErrForeignTx))
 		}
 		_, err := fn(own.t)
-		return q.fail(op, err)
+		return q.fail(op, own.note(storeError(q.s.path, err)))
 	}
 	same, err := sameDatabase(ctx, tx, q.s.path)
 	if err != nil {

@@ -137,7 +137,18 @@ func (s *Store) exclusively(ctx context.Context, fn func(*patience) error) error
 	if err := s.file.check(); err != nil {
 		return err
 	}
+	if err := s.mendWriter(p); err != nil {
+		return err
+	}
 	return fn(p)
+}
+
+// mendWriter connects again where that has failed before. The caller leads.
+func (s *Store) mendWriter(p *patience) error {
+	if !s.w.lost {
+		return nil
+	}
+	return storeError(s.path, retryBusy(p.ctx, p.left(), func() error { return s.w.connect(context.Background()) }))
 }
 
 // patience is how long a caller waits: until its context ends, the Store closes or the busy timeout has passed.

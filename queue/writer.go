@@ -43,10 +43,12 @@ func openWriter(ctx context.Context, path string, wait time.Duration) (*writer, 
 	return w, nil
 }
 
-func (w *writer) connect(ctx context.Context) (err error) {
-	if w.conn, err = w.db.Conn(ctx); err != nil {
+func (w *writer) connect(ctx context.Context) error {
+	conn, err := w.db.Conn(ctx)
+	if err != nil {
 		return err
 	}
+	w.conn = conn
 	if w.q, err = sqlite.Prepare(ctx, w.conn); err != nil {
 		return errors.Join(err, w.conn.Close())
 	}
@@ -82,12 +84,17 @@ func (w *writer) close() error {
 	for lead := w.group.Join(last); !lead; {
 		lead = <-last.Turn()
 	}
-	err := w.q.Close()
-	err = errors.Join(err, w.closeCommands())
+	var err error
+	if !w.lost {
+		err = errors.Join(w.q.Close(), w.closeCommands())
+	}
 	if w.line != nil {
 		err = errors.Join(err, w.line.Close())
 	}
-	return errors.Join(err, w.conn.Close(), w.db.Close())
+	if !w.lost {
+		err = errors.Join(err, w.conn.Close())
+	}
+	return errors.Join(err, w.db.Close())
 }
 
 // setSync switches PRAGMA synchronous. It takes effect when it is prepared, so it can't be a cached statement; run like

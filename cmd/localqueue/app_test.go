@@ -50,6 +50,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 		{"list"},
 		{"work", "--until-empty", "--", "sh", "-c", "exit 1"},
 		{"check"},
+		{"doctor"},
 		{"nonsense"},
 	} {
 		p := newInProcess(dir)
@@ -219,7 +220,7 @@ func FuzzArguments(f *testing.F) {
 		"get --count 3 --json", "get --wait 1h", "ack 1 --receipt 1-0", "nack 1 --receipt x --error e", "fail 1 --receipt x", "release 1 --receipt x",
 		"extend 1 --receipt x --for 1s", "work --until-empty -- sh -c x", "stats --queue q", "queues --json", "list --state failed --limit 2 --after failed:x",
 		"show 1", "show --job-id k --json", "peek", "retry --all --dry-run", "retry 1", "run 1", "delete --state ready", "cancel 1", "pause", "resume",
-		"reclaim", "purge --older-than 0s --include-failed", "set --keep-acked forever", "vacuum", "check --quick", "migrate up", "migrate status",
+		"reclaim", "purge --older-than 0s --include-failed", "set --keep-acked forever", "vacuum", "check --quick", "doctor --json", "migrate up", "migrate status",
 		"completion bash", "version --json", "help put", "--dir other put x", "--dir :memory: stats", "--busy-timeout 1s --durability full stats",
 		"__complete list --state ", "--json --help", "put --json --json=false -- --", "-", "--",
 	} {

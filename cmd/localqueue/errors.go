@@ -69,6 +69,8 @@ var errorClasses = []struct {
 	{queue.ErrDiskFull, exitError, "disk_full"},
 	{queue.ErrReadOnly, exitError, "read_only"},
 	{queue.ErrReplaced, exitError, "replaced"},
+	{queue.ErrExists, exitError, "exists"},
+	{queue.ErrUnclosed, exitError, "unclosed"},
 	{queue.ErrIO, exitError, "io"},
 	{errUnhealthy, exitError, "unhealthy"},
 	{errCommand, exitError, "command"},

@@ -3,9 +3,6 @@
 package main
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -113,8 +110,8 @@ func showCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID|--job-id K",
 		Short: "Show a job in whatever state",
-		Long: `Show a job in whatever state. On a terminal: what is known of it, its failed deliveries, and its payload, safe to look
-at. To a pipe or file: the payload, byte for byte. With --json: everything.`,
+		Long: `Show a job in whatever state. On a terminal: its story, from the put through each failed delivery to where it stands now,
+and its payload, safe to look at. To a pipe or file: the payload, byte for byte. With --json: everything.`,
 		Args: atMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			which, err := whichJob(cmd, args, key)
@@ -126,7 +123,7 @@ at. To a pipe or file: the payload, byte for byte. With --json: everything.`,
 				if err != nil {
 					return err
 				}
-				return a.printRecord(rec, newHistory(history))
+				return a.printRecord(rec, history, true, q.Store().Now())
 			})
 		},
 	}
@@ -145,60 +142,8 @@ func peekCmd(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.printRecord(rec, nil)
+				return a.printRecord(rec, nil, false, q.Store().Now())
 			})
 		},
 	}
-}
-
-// printRecord shows one job: with --json all of it, to a pipe its bytes, to a terminal what a person wants to know.
-func (a *app) printRecord(r *queue.Record, history []deliveryDoc) error {
-	doc := newRecordDoc(r)
-	doc.History = history
-	switch {
-	case a.json:
-		return a.printJSON(doc)
-	case !a.outTerminal:
-		return a.printPayload(r.Payload, false)
-	}
-	err := a.table(func(row func(...any)) {
-		state := string(doc.State)
-		if doc.Reason != nil {
-			state += " (" + *doc.Reason + ")"
-		}
-		row("id", doc.ID)
-		row("queue", safe.Line(doc.Queue))
-		row("state", safe.Line(state))
-		row("attempts", fmt.Sprintf("%d of %d", doc.Attempts, doc.MaxAttempts))
-		row("deliveries", doc.Delivery)
-		row("priority", doc.Priority)
-		for _, f := range []struct {
-			name  string
-			value *string
-		}{
-			{"job_id", doc.JobID}, {"available", doc.AvailableAt}, {"lease until", doc.LeaseUntil}, {"receipt", doc.Receipt}, {"claimed", doc.ClaimedAt},
-			{"claimed by", doc.ClaimedBy}, {"created", doc.CreatedAt}, {"updated", doc.UpdatedAt}, {"error", doc.LastError},
-		} {
-			if f.value != nil {
-				row(f.name, safe.Line(*f.value))
-			}
-		}
-		for _, name := range slices.Sorted(maps.Keys(doc.Headers)) {
-			row("header", safe.Line(name+"="+doc.Headers[name]))
-		}
-		for _, d := range history {
-			text := fmt.Sprintf("%d (attempt %d) %s", d.Delivery, d.Attempt, d.Outcome)
-			for _, part := range []*string{d.End, d.Worker, d.Error} {
-				if part != nil {
-					text += " " + *part
-				}
-			}
-			row("delivery", safe.Line(text))
-		}
-		row("payload", fmt.Sprintf("%d bytes", len(r.Payload)))
-	})
-	if err != nil {
-		return err
-	}
-	return a.printPayload(r.Payload, true)
 }

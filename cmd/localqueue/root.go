@@ -111,7 +111,7 @@ Exit codes: 0 done, 1 error, 2 usage, 3 nothing there, 4 lease lost, 5 busy or t
 		{groupUse, []*cobra.Command{putCmd(a), getCmd(a), ackCmd(a), nackCmd(a), failCmd(a), releaseCmd(a), extendCmd(a), workCmd(a)}},
 		{groupLook, []*cobra.Command{statsCmd(a), queuesCmd(a), listCmd(a), showCmd(a), peekCmd(a)}},
 		{groupAct, []*cobra.Command{retryCmd(a), runCmd(a), deleteCmd(a), cancelCmd(a), pauseCmd(a), resumeCmd(a), reclaimCmd(a)}},
-		{groupKeep, []*cobra.Command{purgeCmd(a), setCmd(a), vacuumCmd(a), checkCmd(a), migrateCmd(a)}},
+		{groupKeep, []*cobra.Command{purgeCmd(a), setCmd(a), vacuumCmd(a), checkCmd(a), doctorCmd(a), exportCmd(a), importCmd(a), backupCmd(a), restoreCmd(a), migrateCmd(a)}},
 		{"", []*cobra.Command{benchCmd(a), completionCmd(), versionCmd(a)}},
 	} {
 		for _, c := range v.verbs {

@@ -28,18 +28,23 @@ func versionCmd(a *app) *cobra.Command {
 		Short: "Print the versions of this program, of SQLite, and of the schema",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			doc := versionDoc{Version: "(devel)", SQLite: queue.SQLiteVersion(), Schema: schemaVersion()}
-			if info, ok := debug.ReadBuildInfo(); ok {
-				doc.Version, doc.Go = cmp.Or(info.Main.Version, doc.Version), info.GoVersion
-				for _, s := range info.Settings {
-					if s.Key == "vcs.revision" {
-						doc.Commit = s.Value
-					}
-				}
-			}
+			doc := newVersionDoc()
 			return a.print(doc, "localqueue %s (%s, SQLite %s, schema %d)\n", doc.Version, doc.Go, doc.SQLite, doc.Schema)
 		},
 	}
+}
+
+func newVersionDoc() versionDoc {
+	doc := versionDoc{Version: "(devel)", SQLite: queue.SQLiteVersion(), Schema: schemaVersion()}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		doc.Version, doc.Go = cmp.Or(info.Main.Version, doc.Version), info.GoVersion
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				doc.Commit = s.Value
+			}
+		}
+	}
+	return doc
 }
 
 // schemaVersion is the number of the newest migration.

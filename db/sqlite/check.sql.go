@@ -58,8 +58,8 @@ func (q *Queries) CountStates(ctx context.Context) ([]CountStatesRow, error) {
 }
 
 const counters = `-- name: Counters :many
-SELECT name, CAST(ready AS INTEGER) AS ready, CAST(delayed AS INTEGER) AS delayed, CAST(leased AS INTEGER) AS leased,
-  CAST(acked AS INTEGER) AS acked, CAST(failed AS INTEGER) AS failed FROM queues
+SELECT name, CAST(COALESCE(ready, -1) AS INTEGER) AS ready, CAST(COALESCE(delayed, -1) AS INTEGER) AS delayed, CAST(COALESCE(leased, -1) AS INTEGER) AS leased,
+  CAST(COALESCE(acked, -1) AS INTEGER) AS acked, CAST(COALESCE(failed, -1) AS INTEGER) AS failed FROM queues
 `
 
 type CountersRow struct {
@@ -71,7 +71,7 @@ type CountersRow struct {
 	Failed  int64
 }
 
-// Counters is what they say.
+// Counters is what they say. Nothing in the file forbids a NULL in them; -1 differs from every count.
 func (q *Queries) Counters(ctx context.Context) ([]CountersRow, error) {
 	rows, err := q.query(ctx, q.countersStmt, counters)
 	if err != nil {
@@ -102,6 +102,93 @@ func (q *Queries) Counters(ctx context.Context) ([]CountersRow, error) {
 	return items, nil
 }
 
+const doubleKeys = `-- name: DoubleKeys :many
+SELECT queue, CAST(job_id AS TEXT) AS job_id, CAST(min(id) AS INTEGER) AS first_id, count(*) AS holders
+FROM messages WHERE job_id IS NOT NULL AND (key_scope = 0 OR status < 2)
+GROUP BY queue, job_id HAVING count(*) > 1 LIMIT CAST(?1 AS INTEGER)
+`
+
+type DoubleKeysRow struct {
+	Queue   string
+	JobID   string
+	FirstID int64
+	Holders int64
+}
+
+// DoubleKeys are keys with more than one holder. The condition is the unique index's own, so that it is walked in its order.
+func (q *Queries) DoubleKeys(ctx context.Context, n int64) ([]DoubleKeysRow, error) {
+	rows, err := q.query(ctx, q.doubleKeysStmt, doubleKeys, n)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DoubleKeysRow
+	for rows.Next() {
+		var i DoubleKeysRow
+		if err := rows.Scan(
+			&i.Queue,
+			&i.JobID,
+			&i.FirstID,
+			&i.Holders,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const doublePayloads = `-- name: DoublePayloads :many
+SELECT m.id, m.queue FROM payloads p CROSS JOIN messages m WHERE m.id = p.message_id AND length(m.payload) > 0 LIMIT CAST(?1 AS INTEGER)
+`
+
+type DoublePayloadsRow struct {
+	ID    int64
+	Queue string
+}
+
+// DoublePayloads are jobs whose bytes stand both in their row and beside it. CROSS JOIN: only the side rows are walked.
+func (q *Queries) DoublePayloads(ctx context.Context, n int64) ([]DoublePayloadsRow, error) {
+	rows, err := q.query(ctx, q.doublePayloadsStmt, doublePayloads, n)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DoublePayloadsRow
+	for rows.Next() {
+		var i DoublePayloadsRow
+		if err := rows.Scan(&i.ID, &i.Queue); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const highestID = `-- name: HighestID :one
+SELECT CAST(COALESCE(max(id), 0) AS INTEGER) FROM messages
+`
+
+// HighestID is the highest id in use; LastID must not be lower, or an id would be given twice.
+func (q *Queries) HighestID(ctx context.Context) (int64, error) {
+	row := q.queryRow(ctx, q.highestIDStmt, highestID)
+	var column_1 int64
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
 const impossibleJobs = `-- name: ImpossibleJobs :many
 SELECT id, queue, CAST(CASE
     WHEN status NOT IN (0, 1, 2, 3) THEN 'has the unknown status ' || status
@@ -110,10 +197,13 @@ SELECT id, queue, CAST(CASE
     WHEN status <> 1 AND receipt IS NOT NULL THEN 'has a receipt but is not leased'
     WHEN status = 1 AND attempts > max_attempts THEN 'has ' || attempts || ' attempts of at most ' || max_attempts
     WHEN status = 0 AND attempts >= max_attempts THEN 'is ready after ' || attempts || ' attempts of at most ' || max_attempts
+    WHEN attempts < 0 THEN 'has ' || attempts || ' attempts'
+    WHEN status <> 0 AND delayed <> 0 THEN 'is delayed but not ready'
     ELSE 'has fewer deliveries (' || delivery || ') than attempts (' || attempts || ')' END AS TEXT) AS finding
 FROM messages
 WHERE status NOT IN (0, 1, 2, 3) OR (status = 1 AND (receipt IS NULL OR lease_until IS NULL OR attempts > max_attempts))
    OR (status <> 1 AND receipt IS NOT NULL) OR (status = 0 AND attempts >= max_attempts) OR delivery < attempts
+   OR attempts < 0 OR (status <> 0 AND delayed <> 0)
 ORDER BY id LIMIT CAST(?1 AS INTEGER)
 `
 
@@ -134,6 +224,80 @@ func (q *Queries) ImpossibleJobs(ctx context.Context, n int64) ([]ImpossibleJobs
 	for rows.Next() {
 		var i ImpossibleJobsRow
 		if err := rows.Scan(&i.ID, &i.Queue, &i.Finding); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const lateHistory = `-- name: LateHistory :many
+SELECT m.id, m.queue, d.delivery, m.delivery AS latest FROM deliveries d CROSS JOIN messages m
+WHERE m.id = d.message_id AND (d.delivery > m.delivery OR d.delivery < 0) LIMIT CAST(?1 AS INTEGER)
+`
+
+type LateHistoryRow struct {
+	ID       int64
+	Queue    string
+	Delivery int64
+	Latest   int64
+}
+
+// LateHistory are entries of deliveries that the job hasn't had. A job claimed by the original may have an entry 0.
+func (q *Queries) LateHistory(ctx context.Context, n int64) ([]LateHistoryRow, error) {
+	rows, err := q.query(ctx, q.lateHistoryStmt, lateHistory, n)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LateHistoryRow
+	for rows.Next() {
+		var i LateHistoryRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Queue,
+			&i.Delivery,
+			&i.Latest,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const longHistory = `-- name: LongHistory :many
+SELECT message_id, CAST(sum(delivery > 0) AS INTEGER) AS entries FROM deliveries GROUP BY message_id HAVING sum(delivery > 0) > 20 LIMIT CAST(?1 AS INTEGER)
+`
+
+type LongHistoryRow struct {
+	MessageID int64
+	Entries   int64
+}
+
+// LongHistory are histories that nobody has trimmed to the last 20 entries. In the order of the key: nothing is sorted.
+func (q *Queries) LongHistory(ctx context.Context, n int64) ([]LongHistoryRow, error) {
+	rows, err := q.query(ctx, q.longHistoryStmt, longHistory, n)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LongHistoryRow
+	for rows.Next() {
+		var i LongHistoryRow
+		if err := rows.Scan(&i.MessageID, &i.Entries); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -170,6 +334,34 @@ func (q *Queries) Orphans(ctx context.Context, n int64) ([]OrphansRow, error) {
 	for rows.Next() {
 		var i OrphansRow
 		if err := rows.Scan(&i.MessageID, &i.Kind); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const schemaObjects = `-- name: SchemaObjects :many
+SELECT type, name FROM sqlite_schema
+`
+
+// SchemaObjects are what the file is made of; what the migrations made must all be there.
+func (q *Queries) SchemaObjects(ctx context.Context) ([]SqliteSchema, error) {
+	rows, err := q.query(ctx, q.schemaObjectsStmt, schemaObjects)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SqliteSchema
+	for rows.Next() {
+		var i SqliteSchema
+		if err := rows.Scan(&i.Type, &i.Name); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -30,8 +30,17 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.ackManyStmt, err = db.PrepareContext(ctx, ackMany); err != nil {
 		return nil, fmt.Errorf("error preparing query AckMany: %w", err)
 	}
+	if q.advanceImportStmt, err = db.PrepareContext(ctx, advanceImport); err != nil {
+		return nil, fmt.Errorf("error preparing query AdvanceImport: %w", err)
+	}
 	if q.appliedMigrationsStmt, err = db.PrepareContext(ctx, appliedMigrations); err != nil {
 		return nil, fmt.Errorf("error preparing query AppliedMigrations: %w", err)
+	}
+	if q.beginIDsStmt, err = db.PrepareContext(ctx, beginIDs); err != nil {
+		return nil, fmt.Errorf("error preparing query BeginIDs: %w", err)
+	}
+	if q.beginImportStmt, err = db.PrepareContext(ctx, beginImport); err != nil {
+		return nil, fmt.Errorf("error preparing query BeginImport: %w", err)
 	}
 	if q.cancelStmt, err = db.PrepareContext(ctx, cancel); err != nil {
 		return nil, fmt.Errorf("error preparing query Cancel: %w", err)
@@ -54,6 +63,21 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.deleteManyStmt, err = db.PrepareContext(ctx, deleteMany); err != nil {
 		return nil, fmt.Errorf("error preparing query DeleteMany: %w", err)
 	}
+	if q.doubleKeysStmt, err = db.PrepareContext(ctx, doubleKeys); err != nil {
+		return nil, fmt.Errorf("error preparing query DoubleKeys: %w", err)
+	}
+	if q.doublePayloadsStmt, err = db.PrepareContext(ctx, doublePayloads); err != nil {
+		return nil, fmt.Errorf("error preparing query DoublePayloads: %w", err)
+	}
+	if q.exportHistoryStmt, err = db.PrepareContext(ctx, exportHistory); err != nil {
+		return nil, fmt.Errorf("error preparing query ExportHistory: %w", err)
+	}
+	if q.exportJobsStmt, err = db.PrepareContext(ctx, exportJobs); err != nil {
+		return nil, fmt.Errorf("error preparing query ExportJobs: %w", err)
+	}
+	if q.exportPageStmt, err = db.PrepareContext(ctx, exportPage); err != nil {
+		return nil, fmt.Errorf("error preparing query ExportPage: %w", err)
+	}
 	if q.extendStmt, err = db.PrepareContext(ctx, extend); err != nil {
 		return nil, fmt.Errorf("error preparing query Extend: %w", err)
 	}
@@ -75,8 +99,23 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.heldStmt, err = db.PrepareContext(ctx, held); err != nil {
 		return nil, fmt.Errorf("error preparing query Held: %w", err)
 	}
+	if q.highestIDStmt, err = db.PrepareContext(ctx, highestID); err != nil {
+		return nil, fmt.Errorf("error preparing query HighestID: %w", err)
+	}
 	if q.historyStmt, err = db.PrepareContext(ctx, history); err != nil {
 		return nil, fmt.Errorf("error preparing query History: %w", err)
+	}
+	if q.importDeliveryStmt, err = db.PrepareContext(ctx, importDelivery); err != nil {
+		return nil, fmt.Errorf("error preparing query ImportDelivery: %w", err)
+	}
+	if q.importJobStmt, err = db.PrepareContext(ctx, importJob); err != nil {
+		return nil, fmt.Errorf("error preparing query ImportJob: %w", err)
+	}
+	if q.importSettingsStmt, err = db.PrepareContext(ctx, importSettings); err != nil {
+		return nil, fmt.Errorf("error preparing query ImportSettings: %w", err)
+	}
+	if q.importedStmt, err = db.PrepareContext(ctx, imported); err != nil {
+		return nil, fmt.Errorf("error preparing query Imported: %w", err)
 	}
 	if q.impossibleJobsStmt, err = db.PrepareContext(ctx, impossibleJobs); err != nil {
 		return nil, fmt.Errorf("error preparing query ImpossibleJobs: %w", err)
@@ -89,6 +128,12 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.lastIDStmt, err = db.PrepareContext(ctx, lastID); err != nil {
 		return nil, fmt.Errorf("error preparing query LastID: %w", err)
+	}
+	if q.lateHistoryStmt, err = db.PrepareContext(ctx, lateHistory); err != nil {
+		return nil, fmt.Errorf("error preparing query LateHistory: %w", err)
+	}
+	if q.latestStampStmt, err = db.PrepareContext(ctx, latestStamp); err != nil {
+		return nil, fmt.Errorf("error preparing query LatestStamp: %w", err)
 	}
 	if q.listAckedStmt, err = db.PrepareContext(ctx, listAcked); err != nil {
 		return nil, fmt.Errorf("error preparing query ListAcked: %w", err)
@@ -104,6 +149,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.listReadyStmt, err = db.PrepareContext(ctx, listReady); err != nil {
 		return nil, fmt.Errorf("error preparing query ListReady: %w", err)
+	}
+	if q.longHistoryStmt, err = db.PrepareContext(ctx, longHistory); err != nil {
+		return nil, fmt.Errorf("error preparing query LongHistory: %w", err)
 	}
 	if q.mendEndlessStmt, err = db.PrepareContext(ctx, mendEndless); err != nil {
 		return nil, fmt.Errorf("error preparing query MendEndless: %w", err)
@@ -153,6 +201,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.putPayloadStmt, err = db.PrepareContext(ctx, putPayload); err != nil {
 		return nil, fmt.Errorf("error preparing query PutPayload: %w", err)
 	}
+	if q.queueEdgesStmt, err = db.PrepareContext(ctx, queueEdges); err != nil {
+		return nil, fmt.Errorf("error preparing query QueueEdges: %w", err)
+	}
 	if q.queuesStmt, err = db.PrepareContext(ctx, queues); err != nil {
 		return nil, fmt.Errorf("error preparing query Queues: %w", err)
 	}
@@ -171,6 +222,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.releaseStmt, err = db.PrepareContext(ctx, release); err != nil {
 		return nil, fmt.Errorf("error preparing query Release: %w", err)
 	}
+	if q.reserveIDsStmt, err = db.PrepareContext(ctx, reserveIDs); err != nil {
+		return nil, fmt.Errorf("error preparing query ReserveIDs: %w", err)
+	}
 	if q.retryFailedStmt, err = db.PrepareContext(ctx, retryFailed); err != nil {
 		return nil, fmt.Errorf("error preparing query RetryFailed: %w", err)
 	}
@@ -179,6 +233,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	}
 	if q.runNowStmt, err = db.PrepareContext(ctx, runNow); err != nil {
 		return nil, fmt.Errorf("error preparing query RunNow: %w", err)
+	}
+	if q.schemaObjectsStmt, err = db.PrepareContext(ctx, schemaObjects); err != nil {
+		return nil, fmt.Errorf("error preparing query SchemaObjects: %w", err)
 	}
 	if q.schemaVersionStmt, err = db.PrepareContext(ctx, schemaVersion); err != nil {
 		return nil, fmt.Errorf("error preparing query SchemaVersion: %w", err)
@@ -216,9 +273,24 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing ackManyStmt: %w", cerr)
 		}
 	}
+	if q.advanceImportStmt != nil {
+		if cerr := q.advanceImportStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing advanceImportStmt: %w", cerr)
+		}
+	}
 	if q.appliedMigrationsStmt != nil {
 		if cerr := q.appliedMigrationsStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing appliedMigrationsStmt: %w", cerr)
+		}
+	}
+	if q.beginIDsStmt != nil {
+		if cerr := q.beginIDsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing beginIDsStmt: %w", cerr)
+		}
+	}
+	if q.beginImportStmt != nil {
+		if cerr := q.beginImportStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing beginImportStmt: %w", cerr)
 		}
 	}
 	if q.cancelStmt != nil {
@@ -256,6 +328,31 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing deleteManyStmt: %w", cerr)
 		}
 	}
+	if q.doubleKeysStmt != nil {
+		if cerr := q.doubleKeysStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing doubleKeysStmt: %w", cerr)
+		}
+	}
+	if q.doublePayloadsStmt != nil {
+		if cerr := q.doublePayloadsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing doublePayloadsStmt: %w", cerr)
+		}
+	}
+	if q.exportHistoryStmt != nil {
+		if cerr := q.exportHistoryStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing exportHistoryStmt: %w", cerr)
+		}
+	}
+	if q.exportJobsStmt != nil {
+		if cerr := q.exportJobsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing exportJobsStmt: %w", cerr)
+		}
+	}
+	if q.exportPageStmt != nil {
+		if cerr := q.exportPageStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing exportPageStmt: %w", cerr)
+		}
+	}
 	if q.extendStmt != nil {
 		if cerr := q.extendStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing extendStmt: %w", cerr)
@@ -291,9 +388,34 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing heldStmt: %w", cerr)
 		}
 	}
+	if q.highestIDStmt != nil {
+		if cerr := q.highestIDStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing highestIDStmt: %w", cerr)
+		}
+	}
 	if q.historyStmt != nil {
 		if cerr := q.historyStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing historyStmt: %w", cerr)
+		}
+	}
+	if q.importDeliveryStmt != nil {
+		if cerr := q.importDeliveryStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing importDeliveryStmt: %w", cerr)
+		}
+	}
+	if q.importJobStmt != nil {
+		if cerr := q.importJobStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing importJobStmt: %w", cerr)
+		}
+	}
+	if q.importSettingsStmt != nil {
+		if cerr := q.importSettingsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing importSettingsStmt: %w", cerr)
+		}
+	}
+	if q.importedStmt != nil {
+		if cerr := q.importedStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing importedStmt: %w", cerr)
 		}
 	}
 	if q.impossibleJobsStmt != nil {
@@ -314,6 +436,16 @@ func (q *Queries) Close() error {
 	if q.lastIDStmt != nil {
 		if cerr := q.lastIDStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing lastIDStmt: %w", cerr)
+		}
+	}
+	if q.lateHistoryStmt != nil {
+		if cerr := q.lateHistoryStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing lateHistoryStmt: %w", cerr)
+		}
+	}
+	if q.latestStampStmt != nil {
+		if cerr := q.latestStampStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing latestStampStmt: %w", cerr)
 		}
 	}
 	if q.listAckedStmt != nil {
@@ -339,6 +471,11 @@ func (q *Queries) Close() error {
 	if q.listReadyStmt != nil {
 		if cerr := q.listReadyStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing listReadyStmt: %w", cerr)
+		}
+	}
+	if q.longHistoryStmt != nil {
+		if cerr := q.longHistoryStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing longHistoryStmt: %w", cerr)
 		}
 	}
 	if q.mendEndlessStmt != nil {
@@ -421,6 +558,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing putPayloadStmt: %w", cerr)
 		}
 	}
+	if q.queueEdgesStmt != nil {
+		if cerr := q.queueEdgesStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing queueEdgesStmt: %w", cerr)
+		}
+	}
 	if q.queuesStmt != nil {
 		if cerr := q.queuesStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing queuesStmt: %w", cerr)
@@ -451,6 +593,11 @@ func (q *Queries) Close() error {
 			err = fmt.Errorf("error closing releaseStmt: %w", cerr)
 		}
 	}
+	if q.reserveIDsStmt != nil {
+		if cerr := q.reserveIDsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing reserveIDsStmt: %w", cerr)
+		}
+	}
 	if q.retryFailedStmt != nil {
 		if cerr := q.retryFailedStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing retryFailedStmt: %w", cerr)
@@ -464,6 +611,11 @@ func (q *Queries) Close() error {
 	if q.runNowStmt != nil {
 		if cerr := q.runNowStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing runNowStmt: %w", cerr)
+		}
+	}
+	if q.schemaObjectsStmt != nil {
+		if cerr := q.schemaObjectsStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing schemaObjectsStmt: %w", cerr)
 		}
 	}
 	if q.schemaVersionStmt != nil {
@@ -542,7 +694,10 @@ type Queries struct {
 	tx                    *sql.Tx
 	ackStmt               *sql.Stmt
 	ackManyStmt           *sql.Stmt
+	advanceImportStmt     *sql.Stmt
 	appliedMigrationsStmt *sql.Stmt
+	beginIDsStmt          *sql.Stmt
+	beginImportStmt       *sql.Stmt
 	cancelStmt            *sql.Stmt
 	claimStmt             *sql.Stmt
 	claimManyStmt         *sql.Stmt
@@ -550,6 +705,11 @@ type Queries struct {
 	countersStmt          *sql.Stmt
 	deleteStmt            *sql.Stmt
 	deleteManyStmt        *sql.Stmt
+	doubleKeysStmt        *sql.Stmt
+	doublePayloadsStmt    *sql.Stmt
+	exportHistoryStmt     *sql.Stmt
+	exportJobsStmt        *sql.Stmt
+	exportPageStmt        *sql.Stmt
 	extendStmt            *sql.Stmt
 	failStmt              *sql.Stmt
 	failedIDsStmt         *sql.Stmt
@@ -557,16 +717,24 @@ type Queries struct {
 	forgetStatisticsStmt  *sql.Stmt
 	heartbeatStmt         *sql.Stmt
 	heldStmt              *sql.Stmt
+	highestIDStmt         *sql.Stmt
 	historyStmt           *sql.Stmt
+	importDeliveryStmt    *sql.Stmt
+	importJobStmt         *sql.Stmt
+	importSettingsStmt    *sql.Stmt
+	importedStmt          *sql.Stmt
 	impossibleJobsStmt    *sql.Stmt
 	jobStmt               *sql.Stmt
 	jobByKeyStmt          *sql.Stmt
 	lastIDStmt            *sql.Stmt
+	lateHistoryStmt       *sql.Stmt
+	latestStampStmt       *sql.Stmt
 	listAckedStmt         *sql.Stmt
 	listDelayedStmt       *sql.Stmt
 	listFailedStmt        *sql.Stmt
 	listLeasedStmt        *sql.Stmt
 	listReadyStmt         *sql.Stmt
+	longHistoryStmt       *sql.Stmt
 	mendEndlessStmt       *sql.Stmt
 	nackStmt              *sql.Stmt
 	nextStmt              *sql.Stmt
@@ -583,15 +751,18 @@ type Queries struct {
 	putManyStmt           *sql.Stmt
 	putManyKeyedStmt      *sql.Stmt
 	putPayloadStmt        *sql.Stmt
+	queueEdgesStmt        *sql.Stmt
 	queuesStmt            *sql.Stmt
 	reclaimExpiredStmt    *sql.Stmt
 	recordCancelledStmt   *sql.Stmt
 	recordDeliveryStmt    *sql.Stmt
 	recordExpiredStmt     *sql.Stmt
 	releaseStmt           *sql.Stmt
+	reserveIDsStmt        *sql.Stmt
 	retryFailedStmt       *sql.Stmt
 	retryManyStmt         *sql.Stmt
 	runNowStmt            *sql.Stmt
+	schemaObjectsStmt     *sql.Stmt
 	schemaVersionStmt     *sql.Stmt
 	setKeepAckedStmt      *sql.Stmt
 	setPausedStmt         *sql.Stmt
@@ -607,7 +778,10 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		tx:                    tx,
 		ackStmt:               q.ackStmt,
 		ackManyStmt:           q.ackManyStmt,
+		advanceImportStmt:     q.advanceImportStmt,
 		appliedMigrationsStmt: q.appliedMigrationsStmt,
+		beginIDsStmt:          q.beginIDsStmt,
+		beginImportStmt:       q.beginImportStmt,
 		cancelStmt:            q.cancelStmt,
 		claimStmt:             q.claimStmt,
 		claimManyStmt:         q.claimManyStmt,
@@ -615,6 +789,11 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		countersStmt:          q.countersStmt,
 		deleteStmt:            q.deleteStmt,
 		deleteManyStmt:        q.deleteManyStmt,
+		doubleKeysStmt:        q.doubleKeysStmt,
+		doublePayloadsStmt:    q.doublePayloadsStmt,
+		exportHistoryStmt:     q.exportHistoryStmt,
+		exportJobsStmt:        q.exportJobsStmt,
+		exportPageStmt:        q.exportPageStmt,
 		extendStmt:            q.extendStmt,
 		failStmt:              q.failStmt,
 		failedIDsStmt:         q.failedIDsStmt,
@@ -622,16 +801,24 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		forgetStatisticsStmt:  q.forgetStatisticsStmt,
 		heartbeatStmt:         q.heartbeatStmt,
 		heldStmt:              q.heldStmt,
+		highestIDStmt:         q.highestIDStmt,
 		historyStmt:           q.historyStmt,
+		importDeliveryStmt:    q.importDeliveryStmt,
+		importJobStmt:         q.importJobStmt,
+		importSettingsStmt:    q.importSettingsStmt,
+		importedStmt:          q.importedStmt,
 		impossibleJobsStmt:    q.impossibleJobsStmt,
 		jobStmt:               q.jobStmt,
 		jobByKeyStmt:          q.jobByKeyStmt,
 		lastIDStmt:            q.lastIDStmt,
+		lateHistoryStmt:       q.lateHistoryStmt,
+		latestStampStmt:       q.latestStampStmt,
 		listAckedStmt:         q.listAckedStmt,
 		listDelayedStmt:       q.listDelayedStmt,
 		listFailedStmt:        q.listFailedStmt,
 		listLeasedStmt:        q.listLeasedStmt,
 		listReadyStmt:         q.listReadyStmt,
+		longHistoryStmt:       q.longHistoryStmt,
 		mendEndlessStmt:       q.mendEndlessStmt,
 		nackStmt:              q.nackStmt,
 		nextStmt:              q.nextStmt,
@@ -648,15 +835,18 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		putManyStmt:           q.putManyStmt,
 		putManyKeyedStmt:      q.putManyKeyedStmt,
 		putPayloadStmt:        q.putPayloadStmt,
+		queueEdgesStmt:        q.queueEdgesStmt,
 		queuesStmt:            q.queuesStmt,
 		reclaimExpiredStmt:    q.reclaimExpiredStmt,
 		recordCancelledStmt:   q.recordCancelledStmt,
 		recordDeliveryStmt:    q.recordDeliveryStmt,
 		recordExpiredStmt:     q.recordExpiredStmt,
 		releaseStmt:           q.releaseStmt,
+		reserveIDsStmt:        q.reserveIDsStmt,
 		retryFailedStmt:       q.retryFailedStmt,
 		retryManyStmt:         q.retryManyStmt,
 		runNowStmt:            q.runNowStmt,
+		schemaObjectsStmt:     q.schemaObjectsStmt,
 		schemaVersionStmt:     q.schemaVersionStmt,
 		setKeepAckedStmt:      q.setKeepAckedStmt,
 		setPausedStmt:         q.setPausedStmt,

@@ -4,6 +4,17 @@
 
 package sqlite
 
+type Delivery struct {
+	MessageID int64
+	Delivery  int64
+	Attempt   int64
+	StartedAt int64
+	EndedAt   int64
+	Outcome   string
+	Error     *string
+	Worker    *string
+}
+
 type Job struct {
 	ID          int64
 	Queue       string
@@ -28,4 +39,9 @@ type Job struct {
 	Stage       *int64
 	Place       *int64
 	Payload     []byte
+}
+
+type SqliteSchema struct {
+	Type string
+	Name string
 }

@@ -21,7 +21,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // openFile opens a new database on one connection.
 func openFile(t *testing.T) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite3", "file:"+filepath.Join(t.TempDir(), "localqueue.db")+"?_journal_mode=WAL&_sync=OFF")
+	return openPath(t, filepath.Join(t.TempDir(), "localqueue.db"))
+}
+
+func openPath(t *testing.T, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite3", "file:"+path+"?_journal_mode=WAL&_sync=OFF")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +64,12 @@ func up(t *testing.T, db *sql.DB) {
 
 func down(t *testing.T, db *sql.DB) {
 	t.Helper()
-	if _, err := provider(t, db).DownTo(t.Context(), 0); err != nil {
+	downTo(t, db, 0)
+}
+
+func downTo(t *testing.T, db *sql.DB, version int64) {
+	t.Helper()
+	if _, err := provider(t, db).DownTo(t.Context(), version); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -24,12 +24,21 @@ var scans = map[string][]string{
 	"Queues":            {"SCAN queues"},
 	"Counters":          {"SCAN queues"},
 	"LastID":            {"SEARCH sqlite_sequence"},
+	"ReserveIDs":        {"SCAN sqlite_sequence"},
 	"SchemaVersion":     {"SEARCH goose_db_version"},
 	"AppliedMigrations": {"SCAN goose_db_version"},
 	// A check of the whole file reads the whole file, in the order of one index or of the ids.
 	"CountStates":    {"SCAN messages", "USE TEMP B-TREE FOR GROUP BY"},
 	"ImpossibleJobs": {"SCAN messages"},
 	"Orphans":        {"SCAN p", "SCAN d"},
+	"DoublePayloads": {"SCAN p"},
+	"LateHistory":    {"SCAN d"},
+	"LongHistory":    {"SCAN deliveries"},
+	"DoubleKeys":     {"SCAN messages USING INDEX idx_messages_job_id"},
+	"SchemaObjects":  {"SCAN sqlite_schema"},
+	// One end of the table: the highest id, or a bounded number of the newest rows.
+	"HighestID":   {"SEARCH messages"},
+	"LatestStamp": {"SCAN m", "SEARCH s"},
 }
 
 // plan is the query's whole plan, a line a step, indented under its parent.

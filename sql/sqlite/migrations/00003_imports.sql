@@ -1,0 +1,14 @@
+-- +goose Up
+-- How far each import has come. The transaction that stores a batch of jobs also moves this on, so that an import which was
+-- broken off goes on where it ended: nothing twice, nothing left out, also of jobs without a key.
+CREATE TABLE imports (
+    name       TEXT    NOT NULL PRIMARY KEY, -- of the export, or as the caller named it
+    lines      INTEGER NOT NULL,             -- of the input that are in, from its top
+    digest     TEXT    NOT NULL,             -- of those lines: another input under the same name is refused
+    keeps_ids  INTEGER NOT NULL,             -- 1: the jobs have the ids of the input
+    started_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- +goose Down
+DROP TABLE imports; -- the jobs stay
