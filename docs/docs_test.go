@@ -2,6 +2,7 @@
 package docs
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,9 +20,12 @@ func read(t *testing.T, path string) string {
 	return string(b)
 }
 
-func TestEveryTestThatTheGuaranteesNameExists(t *testing.T) {
+// testNames are the names of tests, benchmarks and conformance cases that a document quotes.
+var testNames = regexp.MustCompile("`((?:Test|Benchmark|Fuzz|Rule[0-9]+)[A-Za-z0-9_]+)`")
+
+func TestEveryTestThatTheDocumentsNameExists(t *testing.T) {
 	var tests strings.Builder
-	for _, pattern := range []string{"../queue/*_test.go", "../queue/internal/*/*_test.go", "../generics/*_test.go", "../cmd/localqueue/*_test.go"} {
+	for _, pattern := range []string{"../*/*_test.go", "../queue/internal/*/*_test.go", "../cmd/localqueue/*_test.go", "../chaos/*/*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no tests match %s: %v", pattern, err)
@@ -30,13 +34,26 @@ func TestEveryTestThatTheGuaranteesNameExists(t *testing.T) {
 			tests.WriteString(read(t, f))
 		}
 	}
-	named := regexp.MustCompile("`((?:Test|Benchmark|Rule[0-9]+)[A-Za-z0-9_]+)`").FindAllStringSubmatch(read(t, "guarantees.md"), -1)
-	if len(named) < 20 {
-		t.Fatalf("the guarantees name %d tests: is the pattern right?", len(named))
+	all := tests.String()
+	for document, least := range map[string]int{"guarantees.md": 20, "cases.md": 50} {
+		named := testNames.FindAllStringSubmatch(read(t, document), -1)
+		if len(named) < least {
+			t.Fatalf("docs/%s names %d tests: is the pattern right?", document, len(named))
+		}
+		for _, n := range named {
+			if !strings.Contains(all, "func "+n[1]+"(") && !strings.Contains(all, `name: "`+n[1]+`"`) {
+				t.Errorf("docs/%s names %s, which is no test", document, n[1])
+			}
+		}
 	}
-	for _, n := range named {
-		if !regexp.MustCompile(`\b` + n[1] + `\b`).MatchString(tests.String()) {
-			t.Errorf("docs/guarantees.md names %s, which is no test", n[1])
+}
+
+func TestTheCasesAreAllThere(t *testing.T) {
+	text := read(t, "cases.md")
+	for n := 1; n <= 24; n++ {
+		row := regexp.MustCompile(fmt.Sprintf(`(?m)^\| %d \|.*$`, n)).FindString(text)
+		if !testNames.MatchString(row) {
+			t.Errorf("docs/cases.md shows nothing for case %d", n)
 		}
 	}
 }

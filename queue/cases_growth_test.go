@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"context"
 	"database/sql"
 	"slices"
 	"sync/atomic"
@@ -73,5 +74,97 @@ func TestCase20_AClaimCostsTheSameWhateverTheBacklog(t *testing.T) {
 		found, err := q.Store().Check(t.Context(), true)
 		ok(t, err)
 		same(t, "findings", 0, len(found))
+	}
+}
+
+// retained works n jobs through a queue that keeps acked ones for three seconds, of which each batch of a hundred takes a
+// tenth. A Worker would apply the retention now and then. It tells the file's pages after each tenth of the jobs.
+func retained(tb testing.TB, dir string, n int, claimed func(tenth int, took time.Duration)) (pages [10]int) {
+	tb.Helper()
+	ctx := context.Background()
+	var clock atomic.Int64
+	clock.Store(time.Now().UnixMilli())
+	s := openStore(tb, dir, queue.WithDurability(queue.Normal), queue.WithClock(func() time.Time { return time.UnixMilli(clock.Load()) }))
+	q := s.Default()
+	ok(tb, q.KeepAcked(ctx, 3*time.Second))
+	batch := make([]queue.NewJob, 100)
+	for i := range batch {
+		batch[i].Payload = payload128
+		if i%10 == 0 { // stored beside the row
+			batch[i].Payload = make([]byte, 3000)
+		}
+	}
+	for done := 0; done < n; {
+		tenth := 10 * done / n
+		ok(tb, second(q.PutMany(ctx, batch)))
+		began := time.Now()
+		one, err := q.TryGet(ctx)
+		ok(tb, err)
+		if claimed != nil {
+			claimed(tenth, time.Since(began))
+		}
+		rest, err := q.TryGetMany(ctx, len(batch))
+		ok(tb, err)
+		refs := []queue.Ref{one.Ref()}
+		for _, j := range rest {
+			refs = append(refs, j.Ref())
+		}
+		ok(tb, firstOf(q.AckMany(ctx, refs)))
+		clock.Add(100)
+		if done += len(refs); done%1000 == 0 {
+			ok(tb, second(q.ApplyRetention(ctx)))
+		}
+		pages[tenth] = max(pages[tenth], pagesOf(tb, dir))
+	}
+	return pages
+}
+
+// pagesOf is the size of the database, whether it is in the file or still in the WAL.
+func pagesOf(tb testing.TB, dir string) (n int) {
+	tb.Helper()
+	db, err := openRaw(dir)
+	ok(tb, err)
+	defer func() { ok(tb, db.Close()) }()
+	ok(tb, db.QueryRow("PRAGMA page_count").Scan(&n))
+	return n
+}
+
+func TestCase19_WithARetentionTheFileStaysAsLargeAsWhatIsKept(t *testing.T) {
+	dir := t.TempDir()
+	n := sized(30_000, 1_000_000)
+	pages := retained(t, dir, n, nil)
+	first, last := pages[0], pages[9]
+	if last > 2*first {
+		t.Errorf("the file has %d pages in the last tenth of %d jobs, %d in the first", last, n, first)
+	}
+	s := openStore(t, dir)
+	st, err := s.Default().Stats(t.Context())
+	ok(t, err)
+	if st.Acked > 5_000 {
+		t.Errorf("%d acked jobs are kept; three seconds' are 3,000", st.Acked)
+	}
+	found, err := s.Check(t.Context(), true)
+	ok(t, err)
+	same(t, "findings", 0, len(found))
+}
+
+// BenchmarkWithRetention reports what a claim costs in the last tenth of the jobs of a busy queue, in
+// multiples of the first tenth's, and how large the file is then.
+func BenchmarkWithRetention(b *testing.B) {
+	for b.Loop() {
+		var took [10][]time.Duration
+		pages := retained(b, b.TempDir(), 1_000_000, func(tenth int, d time.Duration) { took[tenth] = append(took[tenth], d) })
+		for _, p := range []struct {
+			name string
+			of   float64
+		}{{"p50", 0.5}, {"p99", 0.99}} {
+			at := func(tenth int) time.Duration {
+				slices.Sort(took[tenth])
+				return took[tenth][int(float64(len(took[tenth])-1)*p.of)]
+			}
+			b.ReportMetric(float64(at(9).Microseconds()), "us-"+p.name)
+			b.ReportMetric(float64(at(9))/float64(at(0)), "x-"+p.name)
+		}
+		b.ReportMetric(float64(pages[9])/float64(pages[0]), "x-pages")
 	}
 }

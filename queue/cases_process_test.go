@@ -3,6 +3,7 @@ package queue_test
 import (
 	"bufio"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -44,6 +45,8 @@ func obey() {
 			answer, err = putOnce(dir, words[2:])
 		case "hold":
 			held, err = holdLock(dir)
+		case "pin":
+			held, err = pinSnapshot(dir)
 		case "release":
 			err = held()
 		case "visit": // open and close
@@ -88,6 +91,28 @@ func holdLock(dir string) (release func() error, err error) {
 		return nil, err
 	}
 	return func() error { return errors.Join(tx.Rollback(), db.Close()) }, nil
+}
+
+// pinSnapshot begins to read, and keeps what it sees.
+func pinSnapshot(dir string) (release func() error, err error) {
+	db, err := openRaw(dir)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := db.Conn(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	var n int
+	for _, statement := range []string{"BEGIN DEFERRED", "SELECT count(*) FROM queues"} {
+		if err = conn.QueryRowContext(context.Background(), statement).Scan(&n); errors.Is(err, sql.ErrNoRows) {
+			err = nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return func() error { return errors.Join(conn.Close(), db.Close()) }, nil
 }
 
 const shortLease = 150 * time.Millisecond

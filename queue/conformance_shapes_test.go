@@ -24,6 +24,7 @@ var shapes = []shape{
 	{"several Stores", copied(freshFile), openStores(3)},
 	{"several processes", copied(freshFile), openServers},
 	{"adopted file", copied(originalFile), openStores(1)},
+	{"stepping clock", copied(freshFile), openSteppingStores(2)},
 }
 
 func freshFile(*testing.T, string) {}

@@ -152,7 +152,7 @@ func (w *world) recount() (all []queue.Stats) {
 		all = append(all, s)
 	}
 	w.ok(rows.Err())
-	return all
+	return withoutAstray(all)
 }
 
 // raw runs statements on the file as another program would.
