@@ -9,7 +9,7 @@ LICENCES := go tool -modfile=tools/go-licenses/go.mod go-licenses
 VULNS := go tool -modfile=tools/govulncheck/go.mod govulncheck
 LINT  := go tool -modfile=tools/golangci-lint/go.mod golangci-lint
 
-.PHONY: help build demo test lint generate verify licences vulns faults fuzz bench bench-scale bench-report bench-smoke bench-peers limit clean
+.PHONY: help build demo test lint goose fixtures generate verify licences vulns faults chaos soak powercut iofaults fuzz bench bench-scale bench-report bench-smoke bench-peers limit clean
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
@@ -31,6 +31,15 @@ build/vet.db: $(wildcard sql/sqlite/migrations/*.sql)
 	@mkdir -p build && rm -f $@
 	$(GOOSE) -dir sql/sqlite/migrations sqlite3 $@ up
 
+goose: ## the goose command on our files: live ones, stopped ones, down and up
+	@mkdir -p build
+	go build -modfile=tools/goose/go.mod -tags '$(GOOSE_TAGS)' -o build/goose github.com/pressly/goose/v3/cmd/goose
+	LOCALQUEUE_GOOSE=$(CURDIR)/build/goose go test -count=1 -run Goose ./sql/sqlite
+
+fixtures: ## old files for the tests: of the Python original and of the present schema; those that are there stay
+	queue/testdata/original/make.py
+	LOCALQUEUE_TEST_ROLE=make-fixture go test -count=1 -v ./queue
+
 generate: build/vet.db ## db/ from sql/
 	$(SQLC) generate
 
@@ -40,6 +49,7 @@ verify: build/vet.db ## generated code and go.mod are current, the SQL is sound,
 	go mod tidy -diff
 	gofmt_out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$gofmt_out" || { echo "gofmt: $$gofmt_out"; exit 1; }
 	cd bench/peers && go mod tidy -diff && go vet . && go test -short .
+	$(MAKE) goose
 	$(MAKE) faults
 	$(MAKE) fuzz
 
@@ -53,6 +63,22 @@ vulns: ## no known vulnerability is reachable; where the database can't be had, 
 
 faults: ## break the product on purpose: each suite must fail on the faults it is there to catch
 	go run ./internal/plantedrun
+
+iofaults: ## every operation meets every fault of the disk at every call where it can come (a part of that is in go test): some minutes
+	LOCALQUEUE_IOFAULTS=full go test -count=1 -timeout 60m -v ./chaos/iofault
+
+IMAGES ?= 500
+powercut: ## what a power cut can leave, rebuilt from a record of system calls: IMAGES=500 by chance and as many after answers, for each durability
+	LOCALQUEUE_POWERCUT_IMAGES=$(IMAGES) go test -count=1 -timeout 30m -v -run 'PowerCut' ./chaos/powercut
+
+KILLS ?= 2000
+chaos: ## kill processes at every named point and at any moment, KILLS=2000 of them, and stop some; then their journals must agree with the file
+	@mkdir -p build && go test -c -tags planted -o build/chaos.planted.test ./chaos
+	cd chaos && LOCALQUEUE_CHAOS_KILLS=$(KILLS) ../build/chaos.planted.test -test.v -test.timeout 2h -test.run '^Test(KillCampaign|AStoppedProcess)$$'
+
+DURATION ?= 60s
+soak: build ## everything at once for DURATION=60s: kills, panics, lost leases, retention, backups, vacuums, the reading verbs
+	LOCALQUEUE_SOAK=$(DURATION) LOCALQUEUE_BIN=$(CURDIR)/bin/localqueue go test ./chaos -count 1 -v -timeout 0 -run '^TestSoak$$'
 
 FUZZTIME ?= 3000x
 # A number of inputs, not a time: at the end of a time go may report the deadline itself as a failure.

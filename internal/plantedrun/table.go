@@ -13,12 +13,20 @@ type suite struct {
 var suites = []suite{
 	{name: "conformance", pkg: "queue", run: "^TestConformance$/^one_Store$"},
 	{name: "model", pkg: "queue", run: "^TestModel", args: []string{"-rapid.nofailfile", "-rapid.shrinktime=1s"}},
+	{name: "steps", pkg: "queue", run: "^TestConformance$/^stepping_clock$/^Rule1[36]"},
 	{name: "wakes", pkg: "queue", run: "^TestConformance$/^several_Stores$/OfAnotherStore$"},
 	{name: "group", pkg: "queue", run: "^Test(CallersShare|AFullDiskFails|AJobClaimedForACaller|HeartbeatsAndSettlesGo)"},
 	{name: "wal", pkg: "queue", run: "^TestTheWALStartsAnew"},
+	{name: "backup", pkg: "queue", run: "^TestA(BackupUnderLoad|KilledBackup|KilledRestore)"},
+	{name: "iofault", pkg: "chaos/iofault", run: "^TestManyCalls/many_callers|^TestAPutAfterAFailedSync|^TestEachOperation/shard/^put_that_spills"},
 	{name: "bench", pkg: "bench", run: "^TestSmoke"},
+	{name: "doctor", pkg: "doctor", run: "^TestEachFinding.*/^a_new_queue$"},
+	{name: "oldfiles", pkg: "queue", run: "^Test(EveryJobOfAnOldFile|FourProcessesOpen|AnOldFileIsWorked)"},
+	{name: "import", pkg: "archive", run: "^TestAKilledImport"},
 	{name: "line", pkg: "queue", run: "^TestOneThatIsStoppedHoldsUpNobody"},
+	{name: "chaos", pkg: "chaos", run: "^TestKillCampaign$"},
 	{name: "history", pkg: "queue", run: "^TestHistory", env: []string{"LOCALQUEUE_HISTORY_TIME=1500ms"}},
+	{name: "powercut", pkg: "chaos/powercut", run: "^TestAPowerCutTakesOnly", env: []string{"LOCALQUEUE_POWERCUT_IMAGES=10"}},
 }
 
 // pair demands that a suite fails on a fault.
@@ -38,6 +46,10 @@ var pairs = []pair{
 	{"conformance", "reclaim-without-state", rules("Rule16")},
 	{"conformance", "silent-doorbell", rules("(Rule15_GetWakesOnAPut|Rule10_AWaitingPutWakesOnAnAck)$")},
 
+	{"conformance", "remembered-time", rules("Rule43")},
+
+	{"steps", "remembered-time", ""},
+
 	{"model", "answer-before-commit", ""},
 	{"model", "ack-without-receipt", ""},
 	{"model", "reclaim-uncounted", ""},
@@ -54,12 +66,36 @@ var pairs = []pair{
 
 	{"wal", "no-checkpoint", ""},
 
+	{"backup", "backup-without-snapshot", "^TestABackupUnderLoad"},
+	{"backup", "backup-by-steps", "^TestABackupUnderLoad"},
+
+	{"iofault", "batch-error-swallowed", "^TestManyCalls/many_callers"},
+	{"iofault", "swallowed-error", "^TestEachOperation/shard/^put_that_spills"},
+	{"iofault", "answer-before-commit", "^TestManyCalls/many_callers"},
+	{"iofault", "unsynced", "^TestAPutAfterAFailedSync"},
+
 	{"bench", "claimed-twice", "^TestSmokeContention$"},
 	{"bench", "put-lost", "^TestSmokeContention$"},
 	{"bench", "silent-doorbell", "^TestSmokeWakeup$"},
 
+	{"doctor", "unsynced", ""},
+
+	{"oldfiles", "ack-without-receipt", ""},
+	{"oldfiles", "reclaim-uncounted", ""},
+	{"oldfiles", "swallowed-error", ""},
+	{"oldfiles", "counter-off-by-one", ""},
+
+	{"import", "markless-import", ""},
+
 	{"line", "endless-turn", ""},
 	{"line", "no-passing-by", ""},
+
+	{"chaos", "answer-before-commit", ""},
+	{"chaos", "ack-without-receipt", ""},
+	{"chaos", "reclaim-uncounted", ""},
+	{"chaos", "reclaim-without-state", ""},
+	{"chaos", "counter-off-by-one", ""},
+	{"chaos", "batch-error-swallowed", ""},
 
 	{"history", "answer-before-commit", ""},
 	{"history", "ack-without-receipt", ""},
@@ -68,6 +104,10 @@ var pairs = []pair{
 	{"history", "clock-before-lock", ""},
 	{"history", "swallowed-error", ""},
 	{"history", "counter-off-by-one", ""},
+
+	{"powercut", "unsynced", "^TestAPowerCutTakesOnly/^full$"},
+	{"powercut", "unsynced", "^TestAPowerCutTakesOnly/^balanced$"},
+	{"powercut", "answer-before-commit", ""},
 }
 
 // rules narrows the conformance suite to the cases whose names begin so.
