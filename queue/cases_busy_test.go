@@ -15,14 +15,13 @@ import (
 // saysBusy fails the test unless err is ErrBusy in words of our own.
 func saysBusy(t *testing.T, what string, err error) {
 	t.Helper()
-	switch {
-	case err == nil:
+	if err == nil {
 		t.Errorf("%s did without the lock", what)
-	default:
-		matches(t, err, queue.ErrBusy)
-		if text := err.Error(); !strings.Contains(text, queue.ErrBusy.Error()) || strings.Contains(text, "\n") {
-			t.Errorf("%s says %q", what, text)
-		}
+		return
+	}
+	matches(t, err, queue.ErrBusy)
+	if text := err.Error(); !strings.Contains(text, queue.ErrBusy.Error()) || strings.Contains(text, "\n") {
+		t.Errorf("%s says %q", what, text)
 	}
 }
 

@@ -25,7 +25,6 @@ const astray = "astray "
 type steppingPeer struct {
 	peer *localPeer
 	q    *queue.Queue
-	away time.Duration // added to a real clock
 
 	mu       sync.Mutex
 	underWay int
