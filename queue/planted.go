@@ -17,6 +17,7 @@ func plantedEarlyAnswer() bool                                   { return false 
 func plantedSilence() bool                                       { return false }
 func plantedDeafness() bool                                      { return false }
 func plantedPatience() bool                                      { return false }
+func plantedPatientReaders() bool                                { return false }
 func plantedNoCheckpoint() bool                                  { return false }
 func plantedNoSnapshot() bool                                    { return false }
 func plantedTornCopy(_, _ string) error                          { return nil }

@@ -35,6 +35,7 @@ var Faults = []string{
 	"no-checkpoint",           // the WAL is left to SQLite
 	"backup-without-snapshot", // half of a backup's jobs are of a later moment
 	"backup-by-steps",         // each step of a backup has a read transaction of its own
+	"readers-first",           // the WAL starts anew only when nobody happens to read
 	"endless-turn",            // a process that has the turn keeps it as long as it writes
 	"markless-import",         // a batch of an import is stored without its mark
 	"no-passing-by",           // one that is stopped in the line holds up all behind it
@@ -82,6 +83,8 @@ func plantedSilence() bool { return fault == "silent-doorbell" }
 func plantedDeafness() bool { return fault == "deaf-processes" }
 
 func plantedPatience() bool { return fault == "first-come" }
+
+func plantedPatientReaders() bool { return fault == "readers-first" }
 
 func plantedNoCheckpoint() bool { return fault == "no-checkpoint" }
 

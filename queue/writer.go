@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 // writer is the one connection that writes, with everything prepared on it.
 type writer struct {
 	path  string
+	wait  time.Duration // SQLite's own, for locks
 	db    *sql.DB
 	group commit.Group[*op] // of the callers in this process; its leader has the connection
 	line  *turnstile.Line   // of the processes; nil: without
@@ -33,7 +35,7 @@ type writer struct {
 // SQLite's own waiting can't be interrupted and starves; the writer has none (a busy timeout of 0), and waits in Go,
 // unless the Store is to have no line.
 func openWriter(ctx context.Context, path string, wait time.Duration) (*writer, error) {
-	w := &writer{path: path}
+	w := &writer{path: path, wait: wait}
 	w.db = sql.OpenDB(newConnector(path, wait, "&mode=rw", writerPragmas()).reading())
 	w.db.SetMaxOpenConns(1)
 	if err := w.connect(ctx); err != nil {
@@ -112,6 +114,11 @@ func (w *writer) setSync(full bool) error {
 		w.full = full
 	}
 	return err
+}
+
+// waitForLocks sets SQLite's own waiting.
+func (w *writer) waitForLocks(d time.Duration) error {
+	return w.conn.QueryRowContext(context.Background(), "PRAGMA busy_timeout = "+strconv.FormatInt(d.Milliseconds(), 10)).Scan(new(int))
 }
 
 // undo rolls back. SQLite has done so by itself after some errors, so ROLLBACK's own error says nothing; what counts is

@@ -64,7 +64,8 @@ var pairs = []pair{
 	{"group", "first-come", "^TestHeartbeatsAndSettlesGo"},
 	{"group", "swallowed-error", "^TestCallersShare"},
 
-	{"wal", "no-checkpoint", ""},
+	{"wal", "no-checkpoint", "^TestTheWALStartsAnewWhile"},
+	{"wal", "readers-first", "^TestTheWALStartsAnewUnder"},
 
 	{"backup", "backup-without-snapshot", "^TestABackupUnderLoad"},
 	{"backup", "backup-by-steps", "^TestABackupUnderLoad"},
