@@ -3,7 +3,7 @@
 //
 // An export is a text of one JSON object per line, in UTF-8. The first line is a header:
 //
-//	{"localqueue_export":1,"export":"ID","created_at":"...","queue":null,"first_id":1,"last_id":17,"queues":[{"queue":"default","paused":false,"keep_acked_ms":null}]}
+//	{"localqueue_export":1,"export":"ID","source":"ID","created_at":"...","queue":null,"first_id":1,"last_id":17,"queues":[{"queue":"default","paused":false,"keep_acked_ms":null}]}
 //
 // then comes one line per job, by rising id, each as it was when its page was read:
 //
@@ -15,11 +15,14 @@
 //
 //	{"localqueue_export_end":1,"jobs":1}
 //
-// The payload's exact bytes are in text if they are UTF-8, else in base64. history holds the failed deliveries, with the
-// fields delivery, attempt, start, end, outcome, error, worker. Instants are RFC 3339 in UTC, to the millisecond. Fields that
-// a reader doesn't know are to be ignored; a change that must not be ignored gets another version number.
+// In the header, export is this export's own name, and source tells the file it was made of from all others. The
+// payload's exact bytes are in text if they are UTF-8, else in base64. history holds the failed deliveries, with the
+// fields delivery, attempt, start, end, outcome, error, worker. Instants are RFC 3339 in UTC, to the millisecond. Fields
+// that a reader doesn't know are to be ignored; a change that must not be ignored gets another version number. A name
+// that is known but for its case is refused, and so is one that is there twice in an object.
 //
-// Lines from elsewhere need no header and no more than a payload: {"payload":VALUE} takes the bytes of the JSON value as they
-// are written, {"text":"..."} and {"base64":"..."} any bytes. Every other field of a job may be given too; id, receipt and
-// what is unknown count for nothing. Such an import has to be given a name (see [ImportOptions]).
+// Lines from elsewhere need no header and no more than a payload: {"payload":VALUE} takes the bytes of the JSON value as
+// they are written, {"text":"..."} and {"base64":"..."} any bytes; payload beside one of these must be the same value.
+// Every other field of a job may be given too; id, receipt and what is unknown count for nothing. Such an import has to
+// be given a name (see [ImportOptions]).
 package archive

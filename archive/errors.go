@@ -17,6 +17,12 @@ var (
 	ErrVersion = errors.New("unknown version of the format")
 	// ErrOtherInput: under this name other lines have been imported before.
 	ErrOtherInput = errors.New("not the input that was imported before")
+	// ErrSameSource: the export was made of the file that it would go into.
+	ErrSameSource = errors.New("the export comes from this very queue")
+	// ErrOtherSource: the unfinished file is of an export of another file.
+	ErrOtherSource = errors.New("begun for another queue directory")
+	// ErrNoSuchQueue: the queue to export has neither jobs nor settings.
+	ErrNoSuchQueue = errors.New("no such queue")
 	// ErrExists: the file of an export is there already, or is no file to write to.
 	ErrExists = errors.New("already exists")
 )

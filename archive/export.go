@@ -27,7 +27,7 @@ type ExportResult struct {
 // Export writes the jobs as JSON Lines, with a header before and a last line behind. It walks by id up to the highest one
 // given when it begins, in short snapshots: each job is as it was at the moment of its page, and others go on meanwhile.
 //
-// Errors are those of reading the Store, queue.ErrInvalid for the queue's name, and what w returns.
+// Errors are those of reading the Store, ErrNoSuchQueue, queue.ErrInvalid for the queue's name, queue.ErrDiskFull, and what w returns.
 func Export(ctx context.Context, s *queue.Store, w io.Writer, opts ExportOptions) (ExportResult, error) {
 	e := &exporter{w: bufio.NewWriterSize(w, 256<<10), progress: opts.Progress}
 	var err error
@@ -37,7 +37,7 @@ func Export(ctx context.Context, s *queue.Store, w io.Writer, opts ExportOptions
 	if err == nil {
 		err = e.rest(ctx, s, 0)
 	}
-	return ExportResult{e.head.ID, e.jobs}, err
+	return ExportResult{e.head.ID, e.jobs}, diskFull(err)
 }
 
 // exporter writes one export.
@@ -51,6 +51,15 @@ type exporter struct {
 func newHeader(ctx context.Context, s *queue.Store, only string) (*header, error) {
 	v := version
 	h := &header{Version: &v, ID: rand.Text(), CreatedAt: instant{s.Now()}, Queue: orNull(only), Queues: []settings{}}
+	if only != "" {
+		if _, err := s.Queue(only); err != nil {
+			return h, err
+		}
+	}
+	var err error
+	if h.Source, err = s.Identity(ctx); err != nil {
+		return h, err
+	}
 	ids, err := s.IDs(ctx)
 	if err != nil {
 		return h, err
@@ -70,6 +79,9 @@ func newHeader(ctx context.Context, s *queue.Store, only string) (*header, error
 			set.KeepAckedMS = &ms
 		}
 		h.Queues = append(h.Queues, set)
+	}
+	if only != "" && len(h.Queues) == 0 {
+		return h, fmt.Errorf("%w: %q has neither jobs nor settings in %s", ErrNoSuchQueue, only, s.Dir())
 	}
 	return h, nil
 }

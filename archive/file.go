@@ -31,10 +31,12 @@ const partSuffix = ".part"
 // ExportFile exports to a file, which only its owner can read. It is written as path.part, and gets its name when it is whole
 // and on the disk. Broken off, it leaves path.part, to go on with (see FileOptions.Resume).
 //
-// Errors: ErrExists (path, or path.part without Resume; a path that is no regular file, or belongs to a queue),
-// queue.ErrInvalid (Resume for another queue than it was begun for), ErrVersion, those of [Export].
+// Errors: ErrExists (path, or path.part without Resume; a path that is no regular file, or a database, or has a name of a
+// queue's own files), queue.ErrInvalid (Resume for another queue than it was begun for), ErrOtherSource (or another Store),
+// a [LineError] (path.part was changed), ErrVersion, queue.ErrDiskFull, those of [Export].
 func ExportFile(ctx context.Context, s *queue.Store, path string, opts FileOptions) (res ExportResult, err error) {
-	if err := checkTarget(s, path, opts.Overwrite); err != nil {
+	defer func() { err = diskFull(err) }()
+	if err := checkTarget(path, opts.Overwrite); err != nil {
 		return res, err
 	}
 	f, err := openPart(path, opts)
@@ -51,8 +53,9 @@ func ExportFile(ctx context.Context, s *queue.Store, path string, opts FileOptio
 	if err != nil {
 		return res, fmt.Errorf("%s: %w", f.Name(), err)
 	}
-	if e.head, e.jobs = got.head, got.jobs; e.head != nil && deref(e.head.Queue) != opts.Queue {
-		return res, fmt.Errorf("%w: %s was begun for %s; name the same, or remove it", queue.ErrInvalid, f.Name(), which(e.head.Queue))
+	e.head, e.jobs = got.head, got.jobs
+	if err := got.belongs(ctx, s, opts.Queue); err != nil {
+		return res, fmt.Errorf("%s: %w", f.Name(), err)
 	}
 	if err := cutTo(f, got.size); err != nil {
 		return res, err
@@ -74,10 +77,19 @@ func ExportFile(ctx context.Context, s *queue.Store, path string, opts FileOptio
 	return res, name(f, path)
 }
 
-// checkTarget refuses a path that the export must not take the place of.
-func checkTarget(s *queue.Store, path string, overwrite bool) error {
-	if strings.HasPrefix(filepath.Base(path), "localqueue.") && sameDir(filepath.Dir(path), s.Dir()) {
-		return fmt.Errorf("%w: %s is the queue's own; export to another name", ErrExists, path)
+// diskFull gives a full disk its sentinel.
+func diskFull(err error) error {
+	if !errors.Is(err, queue.ErrDiskFull) && (errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)) {
+		return fmt.Errorf("%w: free some space: %w", queue.ErrDiskFull, err)
+	}
+	return err
+}
+
+// checkTarget refuses a path that the export must not take the place of. A queue's own files are told by their names and not
+// opened: closing a database beside SQLite would drop its locks.
+func checkTarget(path string, overwrite bool) error {
+	if strings.HasPrefix(filepath.Base(path), "localqueue.") {
+		return fmt.Errorf("%w: %s has a name of a queue's own files; export to another name", ErrExists, path)
 	}
 	st, err := os.Lstat(path)
 	switch {
@@ -90,16 +102,25 @@ func checkTarget(s *queue.Store, path string, overwrite bool) error {
 	case !overwrite:
 		return fmt.Errorf("%w: %s", ErrExists, path)
 	}
-	return nil
+	is, err := isDatabase(path)
+	if is {
+		return fmt.Errorf("%w: %s is an SQLite database; export to another name", ErrExists, path)
+	}
+	return err
 }
 
-func sameDir(a, b string) bool {
-	first, err := os.Stat(a)
+func isDatabase(path string) (bool, error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return false
+		return false, err
 	}
-	second, err := os.Stat(b)
-	return err == nil && os.SameFile(first, second)
+	const magic = "SQLite format 3\x00"
+	start := make([]byte, len(magic))
+	_, err = io.ReadFull(f, start)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return string(start) == magic, errors.Join(err, f.Close())
 }
 
 // openPart opens the unfinished file, and keeps other exports away from it.
@@ -125,6 +146,7 @@ func openPart(path string, opts FileOptions) (*os.File, error) {
 type part struct {
 	head   *header // nil: nothing yet
 	size   int64   // of its whole lines
+	lines  int64
 	jobs   int64
 	lastID int64
 	whole  bool // the last line too
@@ -148,29 +170,50 @@ func readPart(f *os.File) (p part, err error) {
 			err = p.add(line)
 		}
 		if err != nil {
-			return p, fmt.Errorf("it can't be resumed, remove it: %w", err)
+			return p, fmt.Errorf("it can't be resumed, remove it: %w", &LineError{p.lines + 1, err})
 		}
+		p.lines++
 		p.size += int64(len(line))
 	}
 	return p, nil
 }
 
 func (p *part) add(line []byte) error {
-	var l struct {
-		ID int64 `json:"id"`
-		trailer
-	}
-	if err := decode(line, &l); err != nil {
+	job, end, err := decodeJob(line)
+	if err != nil {
 		return err
 	}
-	if p.whole = l.trailer.End != nil; p.whole {
+	if p.whole = end != nil; p.whole {
+		if end.Jobs != p.jobs {
+			return fmt.Errorf("%w: it had %d jobs, here are %d", ErrTruncated, end.Jobs, p.jobs)
+		}
 		return nil
 	}
-	if l.ID <= p.lastID {
-		return fmt.Errorf("%w: id %d after id %d", ErrLine, l.ID, p.lastID)
+	if job.ID <= p.lastID || job.ID > p.head.LastID {
+		return fmt.Errorf("id %d after id %d, of an export up to %d", job.ID, p.lastID, p.head.LastID)
 	}
-	p.lastID = l.ID
+	if only := p.head.Queue; only != nil && job.Queue != *only {
+		return fmt.Errorf("a job of another queue than %q", *only)
+	}
+	p.lastID = job.ID
 	p.jobs++
+	return nil
+}
+
+// belongs refuses to go on with what another export has begun: jobs would be missing.
+func (p *part) belongs(ctx context.Context, s *queue.Store, only string) error {
+	if p.head == nil {
+		return nil
+	}
+	here, err := s.Identity(ctx)
+	switch {
+	case err != nil:
+		return err
+	case p.head.Source != here:
+		return fmt.Errorf("%w; name that one, or remove the file", ErrOtherSource)
+	case deref(p.head.Queue) != only:
+		return fmt.Errorf("%w: it was begun for %s; name the same, or remove the file", queue.ErrInvalid, which(p.head.Queue))
+	}
 	return nil
 }
 

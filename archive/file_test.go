@@ -109,7 +109,11 @@ func TestAnExportTakesNoOthersPlace(t *testing.T) {
 	matches(t, export(os.DevNull, force), archive.ErrExists)
 	for _, own := range []string{"localqueue.db", "localqueue.db-wal", "localqueue.lock", "localqueue.new"} {
 		matches(t, export(filepath.Join(s.Dir(), own), force), archive.ErrExists)
+		matches(t, export(filepath.Join(dir, own), force), archive.ErrExists) // of another queue, or one to come
 	}
+	database := filepath.Join(dir, "other.db")
+	write(t, database, "SQLite format 3\x00 and so on")
+	matches(t, export(database, force), archive.ErrExists)
 	matches(t, export(filepath.Join(dir, "no", "jobs.jsonl"), force), os.ErrNotExist)
 	if got := read(t, out); got != "precious" {
 		t.Errorf("the file says %q", got)
@@ -131,15 +135,62 @@ func TestAnUnfinishedFileOfSomethingElseIsLeftAsItIs(t *testing.T) {
 	}{
 		"another queue's":   {lines[0], queue.ErrInvalid},
 		"no export":         {"{\"text\":\"a\"}\n", archive.ErrUnnamed},
+		"cut at its head":   {strings.Replace(lines[0], `"queue":"default"`, `"queue":null`, 1) + lines[1][1:], archive.ErrLine},
+		"a line changed":    {lines[0] + strings.Replace(lines[1], `"text"`, `"Text"`, 1), archive.ErrLine},
+		"a line emptied":    {lines[0] + "\n" + lines[1], archive.ErrLine},
+		"a line missing":    {lines[0] + lines[2] + lines[3], archive.ErrTruncated},
+		"ids not given yet": {lines[0] + strings.Replace(lines[1], `"id":1`, `"id":3`, 1), archive.ErrLine},
+		"of another queue":  {lines[0] + strings.Replace(lines[1], `"queue":"default"`, `"queue":"other"`, 1), archive.ErrLine},
 		"a newer version's": {strings.Replace(lines[0], ":1", ":2", 1), archive.ErrVersion},
 		"ids out of order":  {strings.Replace(lines[0], `"queue":"default"`, `"queue":null`, 1) + lines[2] + lines[1], archive.ErrLine},
 	} {
 		write(t, out+".part", tt.text)
-		_, err := archive.ExportFile(t.Context(), s, out, archive.FileOptions{Resume: true})
+		opts := archive.FileOptions{Resume: true}
+		if name != "another queue's" {
+			opts.Queue = "default"
+		}
+		_, err := archive.ExportFile(t.Context(), s, out, opts)
 		if !errors.Is(err, tt.want) || read(t, out+".part") != tt.text {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+func TestAnExportOfAnotherFileIsNotFinishedWithThisOne(t *testing.T) {
+	s, out := numbered(t, 3), filepath.Join(t.TempDir(), "jobs.jsonl")
+	lines := strings.SplitAfter(export(t, numbered(t, 3), ""), "\n")
+	for _, text := range []string{lines[0], lines[0] + lines[1], strings.Join(lines, "")} {
+		write(t, out+".part", text)
+		_, err := archive.ExportFile(t.Context(), s, out, archive.FileOptions{Resume: true})
+		if matches(t, err, archive.ErrOtherSource); read(t, out+".part") != text {
+			t.Error("the unfinished file was changed")
+		}
+	}
+}
+
+func TestAChangedLineOfAnUnfinishedFileIsNamed(t *testing.T) {
+	s, out := numbered(t, 3), filepath.Join(t.TempDir(), "jobs.jsonl")
+	lines := strings.SplitAfter(export(t, s, ""), "\n")
+	write(t, out+".part", lines[0]+lines[1]+lines[2][:20]+"\n"+lines[3])
+	_, err := archive.ExportFile(t.Context(), s, out, archive.FileOptions{Resume: true})
+	var line *archive.LineError
+	if !errors.As(err, &line) || line.Line != 3 {
+		t.Errorf("%v, want line 3", err)
+	}
+}
+
+func TestAnExportToAFullDiskSaysSo(t *testing.T) {
+	full := "/dev/full"
+	if _, err := os.Stat(full); err != nil {
+		t.Skip("there is no device that is always full")
+	}
+	f, err := os.OpenFile(full, os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("the device that is always full can't be opened: ", err)
+	}
+	defer func() { _ = f.Close() }()
+	_, err = archive.Export(t.Context(), numbered(t, 1), f, archive.ExportOptions{})
+	matches(t, err, queue.ErrDiskFull)
 }
 
 func TestTwoExportsDontWriteToOneFile(t *testing.T) {

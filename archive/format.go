@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 	"unicode/utf8"
 
@@ -19,6 +20,7 @@ const version = 1
 type header struct {
 	Version   *int       `json:"localqueue_export"`
 	ID        string     `json:"export"` // random: tells a repeat of the same import from another one
+	Source    string     `json:"source"` // the identity of the file that the jobs come from
 	CreatedAt instant    `json:"created_at"`
 	Queue     *string    `json:"queue"` // the only one; null: all
 	FirstID   int64      `json:"first_id"`
@@ -149,11 +151,15 @@ func decodeHeader(text []byte) (*header, error) {
 		return nil, nil // nor need a large line be decoded to know it
 	}
 	var h header
-	if err := decode(text, &h); err != nil || h.Version == nil {
+	err := decode(text, &h, headerShape)
+	if h.Version == nil {
 		return nil, nil //nolint:nilerr // whatever it is, it is no header
 	}
 	if *h.Version != version {
 		return nil, fmt.Errorf("%w: %d, this program knows %d; use the newer program", ErrVersion, *h.Version, version)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return &h, nil
 }
@@ -161,7 +167,7 @@ func decodeHeader(text []byte) (*header, error) {
 // decodeJob reads a line: a job, or the end of an export.
 func decodeJob(text []byte) (job queue.Archived, end *trailer, err error) {
 	var l jobLine
-	if err := decode(text, &l); err != nil {
+	if err := decode(text, &l, jobShape); err != nil {
 		return job, nil, err
 	}
 	if l.End != nil {
@@ -169,6 +175,9 @@ func decodeJob(text []byte) (job queue.Archived, end *trailer, err error) {
 	}
 	if l.JobID != nil && *l.JobID == "" {
 		return job, nil, errors.New("job_id is empty: leave it out, or null, instead")
+	}
+	if l.MaxAttempts != nil && *l.MaxAttempts < 1 {
+		return job, nil, fmt.Errorf("max_attempts is %d: must be at least 1; leave it out, or null, for the default", *l.MaxAttempts)
 	}
 	job.Record = queue.Record{
 		ID: l.ID, Queue: l.Queue, State: l.State, Reason: queue.Reason(deref(l.Reason)), JobID: deref(l.JobID), Pending: l.UniqueWhilePending,
@@ -186,25 +195,45 @@ func decodeJob(text []byte) (job queue.Archived, end *trailer, err error) {
 
 // payload is the exact bytes: of text or base64 where there is one, since list and show print the value beside it.
 func (l *jobLine) payload() ([]byte, error) {
+	var exact []byte
 	switch {
 	case l.Text != nil && l.Base64 != nil:
 		return nil, errors.New("both text and base64: which of them is the payload?")
 	case l.Text != nil:
-		return []byte(*l.Text), nil
+		exact = []byte(*l.Text)
 	case l.Base64 != nil:
-		b, err := base64.StdEncoding.Strict().DecodeString(*l.Base64)
-		if err != nil {
+		var err error
+		if exact, err = base64.StdEncoding.Strict().DecodeString(*l.Base64); err != nil {
 			return nil, errors.New("base64 is not base64 of the standard alphabet, with padding")
 		}
-		return b, nil
 	case l.Payload != nil:
 		return l.Payload, nil
+	default:
+		return nil, errors.New("no payload: give text, base64, or payload with a JSON value")
 	}
-	return nil, errors.New("no payload: give text, base64, or payload with a JSON value")
+	if l.Payload != nil && !sameJSON(l.Payload, exact) {
+		return nil, errors.New("payload is another value than the text or base64 beside it: which of them counts?")
+	}
+	return exact, nil
+}
+
+// sameJSON says whether a text is another spelling of the value beside it: tools that pass lines on write it in their own.
+func sameJSON(value, text []byte) bool {
+	if bytes.Equal(value, text) {
+		return true
+	}
+	read := func(b []byte) (v any, ok bool) {
+		d := json.NewDecoder(bytes.NewReader(b))
+		d.UseNumber()
+		return v, json.Valid(b) && d.Decode(&v) == nil
+	}
+	a, _ := read(value)
+	b, ok := read(text)
+	return ok && reflect.DeepEqual(a, b)
 }
 
 // decode reads one JSON object. What package json would mend in silence is refused, for a payload would change by it.
-func decode(text []byte, into any) error {
+func decode(text []byte, into any, s *shape) error {
 	if !utf8.Valid(text) {
 		return errors.New("not UTF-8: bytes that aren't belong into base64")
 	}
@@ -222,6 +251,9 @@ func decode(text []byte, into any) error {
 	case errors.As(err, &typed):
 		return fmt.Errorf("%s: a JSON %s is not what belongs there", typed.Field, typed.Value)
 	case err != nil:
+		return err
+	}
+	if err := s.check(text); err != nil {
 		return err
 	}
 	if l, ok := into.(*jobLine); ok && l.Payload != nil {

@@ -18,7 +18,8 @@ type ImportOptions struct {
 	// Name tells this input from all others: the queue remembers by it which lines are in. An export has a name of its own,
 	// used where this is empty; lines from elsewhere need one. The same export under another name comes in once more.
 	Name string
-	// Queue takes the jobs of lines that name no queue. "" is queue.DefaultQueue.
+	// Queue takes the jobs of lines that name no queue. "" is queue.DefaultQueue. Once it has taken one, a repeat with another
+	// one is refused.
 	Queue string
 	// Progress is called after each batch with what is done so far; it may be nil.
 	Progress func(ImportResult)
@@ -43,7 +44,8 @@ type ImportResult struct {
 // the queue holds, as Put would find, is left out and counted.
 //
 // Errors: a [LineError] (what comes before the line is stored), ErrTruncated (everything that is there is stored),
-// ErrUnnamed, ErrVersion, ErrOtherInput (nothing was changed), queue.ErrImportMoved, those of [queue.Queue.Put], and what r
+// ErrUnnamed, ErrVersion, ErrSameSource (an export of the same Store without ImportOptions.Name), ErrOtherInput and
+// queue.ErrImportQueue (nothing was changed by these), queue.ErrImportMoved, those of [queue.Queue.Put], and what r
 // returns.
 func Import(ctx context.Context, s *queue.Store, r io.Reader, opts ImportOptions) (ImportResult, error) {
 	m := &importer{in: newLines(r, s.Default().MaxPayload()), opts: opts}
@@ -86,8 +88,14 @@ func (m *importer) begin(ctx context.Context, s *queue.Store, first []byte) (err
 	if m.head, err = decodeHeader(first); err != nil {
 		return &LineError{1, err}
 	}
-	o := queue.ImportOptions{Name: m.opts.Name}
+	o := queue.ImportOptions{Name: m.opts.Name, Queue: cmp.Or(m.opts.Queue, queue.DefaultQueue)}
+	if _, err := s.Queue(o.Queue); err != nil {
+		return err
+	}
 	if m.head != nil {
+		if err := m.refuseOwn(ctx, s); err != nil {
+			return err
+		}
 		o.Name = cmp.Or(o.Name, m.head.ID)
 		o.IDs = queue.IDRange{First: m.head.FirstID, Last: m.head.LastID}
 		for _, q := range m.head.Queues {
@@ -106,6 +114,18 @@ func (m *importer) begin(ctx context.Context, s *queue.Store, first []byte) (err
 	}
 	m.res = ImportResult{Name: o.Name, Earlier: m.im.Mark().Lines, Lines: m.im.Mark().Lines, KeptIDs: m.im.KeepsIDs()}
 	return nil
+}
+
+// refuseOwn keeps an export out of the file it was made of, unless it is named: its jobs are there, and have no keys as a rule.
+func (m *importer) refuseOwn(ctx context.Context, s *queue.Store) error {
+	if m.opts.Name != "" {
+		return nil
+	}
+	here, err := s.Identity(ctx)
+	if err == nil && m.head.Source == here {
+		err = fmt.Errorf("%w: it would store a second copy of each job; import it into another directory, or with a name if copies are meant", ErrSameSource)
+	}
+	return err
 }
 
 func (s settings) stored() queue.QueueSettings {
@@ -149,7 +169,7 @@ func (m *importer) skip(line []byte) error {
 		return nil
 	}
 	if m.in.digest() != m.im.Mark().Digest {
-		return fmt.Errorf("%w: %d lines are in under the name %q, and these differ from them; give this input another name", ErrOtherInput, m.res.Earlier, m.res.Name)
+		return fmt.Errorf("%w: %d lines are in under the name %q, and these differ from them; under another name all of this input is imported, those lines once more", ErrOtherInput, m.res.Earlier, m.res.Name)
 	}
 	if _, end, err := decodeJob(line); err == nil && end != nil && m.holdsJob(line) {
 		m.end = end
@@ -177,7 +197,6 @@ func (m *importer) add(line []byte) (full bool, err error) {
 		m.end = end
 		return false, nil
 	}
-	job.Queue = cmp.Or(job.Queue, m.opts.Queue, queue.DefaultQueue)
 	if full, err = m.im.Add(job); err == nil {
 		m.jobs++
 		m.pending++
@@ -208,7 +227,7 @@ func (m *importer) finish(ctx context.Context, err error) error {
 	case errors.Is(err, io.EOF):
 		err = nil
 		if m.in.number < m.res.Earlier {
-			return fmt.Errorf("%w: %d lines are in under the name %q, and this has only %d; give another input another name", ErrOtherInput, m.res.Earlier, m.res.Name, m.in.number)
+			return fmt.Errorf("%w: %d lines are in under the name %q, and this has only %d; under another name all of it is imported once more", ErrOtherInput, m.res.Earlier, m.res.Name, m.in.number)
 		}
 		if m.head != nil && m.end == nil {
 			err = fmt.Errorf("%w: it is cut off after line %d; what it has is stored: repeat the import with the whole of it", ErrTruncated, m.in.number)

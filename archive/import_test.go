@@ -154,13 +154,13 @@ func TestLinesFromElsewhereNeedOnlyAPayload(t *testing.T) {
 		`{"base64":"/wA="}`,
 		`{"payload":null,"id":99,"receipt":null,"unknown":[1]}`,
 		`{"text":"later","queue":"other","available_at":"2031-05-17T14:00:00+01:00","job_id":"k","priority":-4,"max_attempts":1,"headers":{"a":"b"}}`,
-		`{"payload":{"as":"list prints it"},"text":"exact"}`,
+		`{"payload":{"as":"list prints it","n":[1]},"text":"{\"as\": \"list prints it\", \"n\": [1]}"}`,
 	}
 	res := mustImport(t, to, strings.Join(lines, "\r\n"), archive.ImportOptions{Name: "x", Queue: "mine"})
 	if res.Stored != 6 || res.KeptIDs || res.Lines != 7 {
 		t.Errorf("%+v", res)
 	}
-	want := []string{`{"n": 1.0, "big":12345678901234567890}`, "\U0001F600 text", "\xff\x00", "null", "later", "exact"}
+	want := []string{`{"n": 1.0, "big":12345678901234567890}`, "\U0001F600 text", "\xff\x00", "null", "later", `{"as": "list prints it", "n": [1]}`}
 	if diff := cmp.Diff(want, payloads(t, to)); diff != "" {
 		t.Errorf("payloads (-want +got):\n%s", diff)
 	}
@@ -202,6 +202,23 @@ func TestABadInputIsRefusedWithItsLine(t *testing.T) {
 		{"half a surrogate pair", `{"text":"\ud83d"}`, 1, "surrogate"},
 		{"a time in another form", `{"text":"a","created_at":"yesterday"}`, 1, "RFC 3339"},
 		{"a time as a number", `{"text":"a","created_at":17}`, 1, "RFC 3339"},
+		{"two values", `{"payload":{"a":1},"text":"caption"}`, 1, "another value"},
+		{"two values, one in base64", `{"payload":2,"base64":"MQ=="}`, 1, "another value"},
+		{"a value and a longer text", `{"payload":1,"text":"1 2"}`, 1, "another value"},
+		{"a payload of null beside a text", `{"payload":null,"text":"a"}`, 1, "another value"},
+		{"a known name in another case", `{"text":"a","State":"failed"}`, 1, `"State" is unknown: it is written "state"`},
+		{"a known name in another case, escaped", `{"text":"a","\u0051ueue":"failed"}`, 1, `"queue"`},
+		{"a known name in another case in the history", `{"text":"a","history":[{},{"Delivery":1}]}`, 1, `"delivery"`},
+		{"a name twice", `{"text":"a","text":"b"}`, 1, `"text" is there twice`},
+		{"a name twice, escaped", `{"text":"a", "x" : [{"}":1}] , "\u0074ext" :"b"}`, 1, "twice"},
+		{"an unknown name twice", `{"text":"a","x":1,"x":1}`, 1, "twice"},
+		{"a header twice", `{"text":"a","headers":{"h":"1","h":"2"}}`, 1, "twice"},
+		{"a name in the history twice", `{"text":"a","history":[{"delivery":1,"delivery":2}]}`, 1, "twice"},
+		{"a header's name twice", strings.Replace(header, `"export":"x"`, `"export":"x","export":"y"`, 1), 1, "twice"},
+		{"a queue's name in another case in the header", strings.Replace(header, `[]`, `[{"Queue":"q"}]`, 1), 1, `"queue"`},
+		{"no attempts at all", `{"text":"a","max_attempts":0}`, 1, "max_attempts is 0"},
+		{"less than none", `{"text":"a","max_attempts":-1}`, 1, "max_attempts is -1"},
+		{"more than can be", `{"text":"a","max_attempts":1073741826}`, 1, "max_attempts is 1073741826"},
 		{"an empty key", `{"text":"a","job_id":""}`, 1, "job_id"},
 		{"a queue's name", `{"text":"a"}` + "\n" + `{"text":"a","queue":"\u0007"}`, 2, "control character"},
 		{"an impossible state", `{"text":"a","state":"leased"}`, 1, "leased without an end"},
@@ -231,6 +248,89 @@ func TestABadInputIsRefusedWithItsLine(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestNamesOutsideTheFormatAreNobodysBusiness(t *testing.T) {
+	for _, text := range []string{
+		`{"text":"a","x":{"State":1,"state":1,"state":2},"y":[{"Text":1,"Text":2}]}`,
+		`{"text":"a","headers":{"Queue":"1","queue":"2"}}`,
+		`{"payload":{"Text":1,"a":1,"a":"]}\\\"," }}`,
+		`{"payload":[{"a":1,"a":2}]}`,
+		"{\t\"text\" :\"a\" , \"history\": [ ] , \"headers\" : { } }",
+		"\ufeff" + `{"text":"an editor's mark before it"}`,
+	} {
+		if res, err := importText(t, open(t), text, archive.ImportOptions{Name: "x"}); err != nil || res.Stored != 1 {
+			t.Errorf("%s: %+v, %v", text, res, err)
+		}
+	}
+}
+
+func TestAPayloadBesideItsTextMayBeSpelledInAnotherWay(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"payload":{"b":1,"a":"\u00fc<"},"text":"{\"a\": \"\u00fc\\u003c\", \"b\":1 }"}`: `{"a": "ü\u003c", "b":1 }`,
+		`{"payload":"\ud83d","text":"\"\\ud83d\""}`:                                       `"\ud83d"`,
+		`{"payload":1,"base64":"MQ=="}`:                                                   `1`,
+	} {
+		to := open(t)
+		mustImport(t, to, text, archive.ImportOptions{Name: "x"})
+		if got := payloads(t, to); len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %q", text, got)
+		}
+	}
+}
+
+func TestAnExportDoesntComeIntoItsOwnFileUnlessItIsNamed(t *testing.T) {
+	s := numbered(t, 2)
+	text := export(t, s, "")
+	_, err := importText(t, s, text, archive.ImportOptions{})
+	matches(t, err, archive.ErrSameSource)
+	if diff := cmp.Diff(numbers(2), payloads(t, s)); diff != "" {
+		t.Errorf("jobs (-want +got):\n%s", diff)
+	}
+	if res := mustImport(t, s, text, archive.ImportOptions{Name: "copies"}); res.Stored != 2 || res.KeptIDs {
+		t.Errorf("%+v", res)
+	}
+}
+
+func TestARepeatUnderAnotherQueueIsRefused(t *testing.T) {
+	to := open(t)
+	text := `{"text":"1"}` + "\n" + `{"text":"2"}`
+	mustImport(t, to, text, archive.ImportOptions{Name: "lines", Queue: "mail"})
+	for _, q := range []string{"", "post"} {
+		_, err := importText(t, to, text+"\n"+`{"text":"3"}`, archive.ImportOptions{Name: "lines", Queue: q})
+		matches(t, err, queue.ErrImportQueue)
+	}
+	_, err := importText(t, to, export(t, numbered(t, 1), ""), archive.ImportOptions{Queue: "\x00"})
+	if matches(t, err, queue.ErrInvalid); errors.Is(err, archive.ErrLine) {
+		t.Errorf("the caller's queue is called a fault of the input: %v", err)
+	}
+	if diff := cmp.Diff([]string{"1", "2"}, payloads(t, to)); diff != "" {
+		t.Errorf("jobs (-want +got):\n%s", diff)
+	}
+}
+
+// Jobs that others put meanwhile take the ids that the import was to keep.
+func TestAnImportIntoALiveQueueSucceeds(t *testing.T) {
+	to := open(t)
+	text := export(t, numbered(t, 3), "")
+	at := strings.Index(text, `{"id":1`) // the header is taken before the rest is read
+	meanwhile := reading(func() { put(t, to.Default(), "put meanwhile") })
+	res, err := archive.Import(t.Context(), to, io.MultiReader(strings.NewReader(text[:at]), meanwhile, strings.NewReader(text[at:])), archive.ImportOptions{})
+	if err != nil || res.Stored != 3 || res.KeptIDs {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if diff := cmp.Diff(append([]string{"put meanwhile"}, numbers(3)...), payloads(t, to)); diff != "" {
+		t.Errorf("jobs (-want +got):\n%s", diff)
+	}
+	sound(t, to)
+}
+
+// reading does something when the reader gets to it.
+type reading func()
+
+func (r reading) Read([]byte) (int, error) {
+	r()
+	return 0, io.EOF
 }
 
 func TestHalfASurrogatePairIsFoundAndOnlyThat(t *testing.T) {

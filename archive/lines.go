@@ -55,9 +55,9 @@ func (l *lines) next() ([]byte, error) {
 			return nil, &LineError{l.number, fmt.Errorf("%w: the line has more than %d bytes", queue.ErrPayloadTooLarge, l.limit)}
 		case errors.Is(err, bufio.ErrBufferFull):
 		case err == nil:
-			return bytes.TrimSuffix(l.buf, []byte{'\n'}), nil
+			return l.text(bytes.TrimSuffix(l.buf, []byte{'\n'})), nil
 		case errors.Is(err, io.EOF) && len(l.buf) > 0:
-			return l.buf, nil
+			return l.text(l.buf), nil
 		case errors.Is(err, io.EOF):
 			l.number--
 			return nil, io.EOF
@@ -65,6 +65,14 @@ func (l *lines) next() ([]byte, error) {
 			return nil, &readError{l.number, err}
 		}
 	}
+}
+
+// text is a line without the mark that some editors put before the first one.
+func (l *lines) text(line []byte) []byte {
+	if l.number == 1 {
+		line = bytes.TrimPrefix(line, []byte("\ufeff"))
+	}
+	return line
 }
 
 // done adds the line to the sum. A missing end at the end of the text makes no difference.

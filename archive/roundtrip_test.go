@@ -110,6 +110,14 @@ func TestAnExportOfOneQueueHasItsJobsAndItsSettingsOnly(t *testing.T) {
 	}
 }
 
+func TestAnExportOfAQueueThatIsntThereIsRefused(t *testing.T) {
+	s := fullStore(t, clockAt(noon))
+	_, err := archive.Export(t.Context(), s, &strings.Builder{}, archive.ExportOptions{Queue: "typo"})
+	matches(t, err, archive.ErrNoSuchQueue)
+	_, err = archive.Export(t.Context(), s, &strings.Builder{}, archive.ExportOptions{Queue: "\x00"})
+	matches(t, err, queue.ErrInvalid)
+}
+
 func TestAnExportOfNothingCanBeImported(t *testing.T) {
 	from, to := open(t), open(t)
 	if err := from.Default().Pause(t.Context()); err != nil {
@@ -147,7 +155,11 @@ func TestALineHasTheFieldsOfTheFormat(t *testing.T) {
 	}
 	name, _ := head["export"].(string)
 	delete(head, "export")
-	wantHead := map[string]any{"localqueue_export": 1.0, "created_at": "2031-05-17T12:00:00.123Z", "queue": nil, "first_id": 1.0, "last_id": 1.0,
+	source, err := s.Identity(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantHead := map[string]any{"localqueue_export": 1.0, "source": source, "created_at": "2031-05-17T12:00:00.123Z", "queue": nil, "first_id": 1.0, "last_id": 1.0,
 		"queues": []any{map[string]any{"queue": "default", "paused": false, "keep_acked_ms": nil}}}
 	if diff := cmp.Diff(wantHead, head); diff != "" || len(name) < 20 {
 		t.Errorf("the header, name %q (-want +got):\n%s", name, diff)

@@ -51,15 +51,18 @@ func startVerbs(t *testing.T, dir string) *verbs {
 		for i := 0; ctx.Err() == nil; i++ {
 			verb := readingVerbs[i%len(readingVerbs)]
 			cmd := exec.CommandContext(ctx, bin, append(verb.args, "--dir", dir, "--queue", []string{bare, brief, typed}[i%3])...)
-			var stderr strings.Builder
-			cmd.Stderr = &stderr
+			var said strings.Builder
+			cmd.Stderr = &said
+			if verb.args[0] == "doctor" { // its findings are its results
+				cmd.Stdout = &said
+			}
 			err := cmd.Run()
 			var exit *exec.ExitError
 			if errors.As(err, &exit) && slices.Contains(verb.ok, exit.ExitCode()) {
 				err = nil
 			}
 			if err != nil && ctx.Err() == nil {
-				t.Errorf("localqueue %s: %v\n%s", strings.Join(verb.args, " "), err, stderr.String())
+				t.Errorf("localqueue %s: %v\n%s", strings.Join(verb.args, " "), err, said.String())
 				return
 			}
 			v.counts[verb.args[0]]++

@@ -159,6 +159,12 @@ var cases = []struct {
 		ok(t, os.Symlink("line", filepath.Join(dir, "localqueue.line")))
 		return dir
 	}},
+	{name: "a link for the database", want: []string{"problem odd_file"}, says: "the database is a link to /", make: func(t *testing.T) string {
+		dir := made(t, nil)
+		ok(t, os.Rename(filepath.Join(dir, "localqueue.db"), filepath.Join(dir, "there.db")))
+		ok(t, os.Symlink("there.db", filepath.Join(dir, "localqueue.db")))
+		return dir
+	}},
 	{name: "a file for a doorbell, and a FIFO for the lock", want: []string{"problem odd_file"}, says: "localqueue.bell.7 is a plain file, localqueue.lock is a FIFO", make: func(t *testing.T) string {
 		dir := made(t, nil)
 		ok(t, os.WriteFile(filepath.Join(dir, "localqueue.bell.7"), nil, 0o600))
@@ -180,6 +186,16 @@ var cases = []struct {
 		dir := made(t, nil)
 		chown(t, filepath.Join(dir, "localqueue.lock"))
 		return dir
+	}},
+	{name: "a file system that can't be written", live: true, want: []string{"problem read_only"}, says: "read-only file system", make: func(t *testing.T) string {
+		dir, at := made(t, nil), t.TempDir()
+		ok(t, os.Chmod(dir, 0o700))
+		if err := unix.Mount(dir, at, "", unix.MS_BIND, ""); err != nil {
+			t.Skip("nothing can be mounted here: ", err)
+		}
+		t.Cleanup(func() { ok(t, unix.Unmount(at, unix.MNT_DETACH)) })
+		ok(t, unix.Mount("", at, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+		return at
 	}},
 	{name: "an unfinished backup", want: []string{"note leftover"}, make: func(t *testing.T) string {
 		dir := made(t, nil)
@@ -220,8 +236,12 @@ var cases = []struct {
 	{name: "jobs that nobody claims", want: []string{"note nobody_claims"}, opts: []queue.Option{ahead(2 * time.Hour)}, says: "due for 2h00m", make: func(t *testing.T) string { return made(t, put(t)) }},
 	{name: "a delayed job that nobody claims", want: []string{"note nobody_claims"}, opts: []queue.Option{ahead(2 * time.Hour)}, says: "due for 1h00m",
 		make: func(t *testing.T) string { return made(t, put(t, queue.Delay(time.Hour-time.Second))) }},
-	{name: "a paused queue", want: []string{"note paused"}, opts: []queue.Option{ahead(2 * time.Hour)}, says: "claims are paused, with 1 ready", make: func(t *testing.T) string {
-		return made(t, func(s *queue.Store) { put(t)(s); ok(t, s.Default().Pause(context.Background())) })
+	{name: "a paused queue", want: []string{"note paused"}, opts: []queue.Option{ahead(2 * time.Hour)}, says: "claims are paused, with 1 due", make: func(t *testing.T) string {
+		return made(t, func(s *queue.Store) {
+			put(t)(s)
+			put(t, queue.Delay(3*time.Hour))(s)
+			ok(t, s.Default().Pause(context.Background()))
+		})
 	}},
 	{name: "finished jobs by the thousands", want: []string{"note acked_grown", "note failed_grown"}, make: func(t *testing.T) string {
 		dir := made(t, nil)

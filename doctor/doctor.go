@@ -31,6 +31,7 @@ const (
 	SyncLevel   Code = "sync_level"   // commits that the durability syncs aren't synced
 	ReadOnly    Code = "read_only"    // this user can't write to it
 	Busy        Code = "busy"         // another process kept it locked all the time
+	Restoring   Code = "restoring"    // a restore kept the directory for itself all the time
 )
 
 // What makes work slow, or will.
@@ -44,6 +45,7 @@ const (
 	FreePages       Code = "free_pages"       // removed jobs left much room in the file
 	Analyzed        Code = "analyzed"         // the figures of an ANALYZE mislead the queries
 	DuplicateStores Code = "duplicate_stores" // one process has opened the directory more than once
+	StoppedProcess  Code = "stopped_process"  // a process that has it open was stopped, and not continued
 )
 
 // What is odd about the directory and its files.

@@ -38,5 +38,5 @@ func ExampleExamine() {
 	}
 	// Output:
 	// healthy: true
-	// note paused, queue default: claims are paused, with 0 ready; resume it when they are to go on
+	// note paused, queue default: claims are paused, with 0 due; resume it when they are to go on
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/dustin/go-humanize"
 
@@ -39,6 +40,14 @@ func judgeAccess(f *queue.Facts, found *findings) {
 	case !errors.Is(f.Err, queue.ErrReadOnly): // else that is said
 		found.refuse(err)
 	}
+	if f.Restoring {
+		who := "a process"
+		if pids := openIn(f); len(pids) > 0 {
+			who = processes(pids)
+		}
+		found.add(Problem, Restoring, who+" kept the queue closed for a restore all the time: nobody can put, claim or settle",
+			"let the restore end; continue it if it is stopped, or end it: what is there stays as it is then")
+	}
 	if f.Err != nil {
 		return
 	}
@@ -49,6 +58,14 @@ func judgeAccess(f *queue.Facts, found *findings) {
 	if f.Journal != "wal" {
 		found.add(Problem, JournalMode, fmt.Sprintf("the journal mode is %q, not \"wal\": readers and writers block each other", f.Journal), "open it with localqueue once, which switches it")
 	}
+}
+
+// openIn are the processes that have the queue open, or keep it closed.
+func openIn(f *queue.Facts) (pids []int) {
+	for _, o := range f.Openers {
+		pids = append(pids, o.PID)
+	}
+	return pids
 }
 
 // refuse tells of an error that Open or a write would return.
@@ -62,6 +79,7 @@ func (f *findings) refuse(err error) {
 		{queue.ErrForeignFile, ForeignFile, "name another directory"},
 		{queue.ErrNewerSchema, NewerSchema, "use the version of the program that wrote it, or a newer one"},
 		{queue.ErrBusy, Busy, "end or continue the process that holds it"},
+		{syscall.EROFS, ReadOnly, "mount its file system for writing, or copy the directory to one that is: looking needs the right to write, too"},
 		{queue.ErrReadOnly, ReadOnly, "give this user the right to write to the directory and its files, or run as their owner"},
 		{queue.ErrDiskFull, DiskFull, "free some space"},
 		{err, Unreadable, "look at the disk and at the system's log"},
@@ -112,10 +130,18 @@ func judgeFile(f *queue.Facts, found *findings) {
 	}
 }
 
-// judgeStores: Stores of one process in one directory compete, and share no commits.
+// judgeStores: Stores of one process in one directory compete, and share no commits. A stopped process does nothing, and what
+// it holds nobody else gets.
 func judgeStores(f *queue.Facts, found *findings) {
 	var twice []string
 	for _, o := range f.Openers {
+		if o.Stopped {
+			severity, text := Note, fmt.Sprintf("process %d has the queue open, but is stopped: what it has claimed comes back when the leases end", o.PID)
+			if o.PID == f.Holder || f.Restoring {
+				severity, text = Problem, fmt.Sprintf("process %d is stopped, and all others wait for it", o.PID)
+			}
+			found.add(severity, StoppedProcess, text, fmt.Sprintf("continue it (kill -CONT %d, or fg in its shell), or end it", o.PID))
+		}
 		if o.Stores > 1 {
 			twice = append(twice, fmt.Sprintf("process %d has %d", o.PID, o.Stores))
 		}

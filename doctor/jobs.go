@@ -37,7 +37,7 @@ func judgeQueue(f *queue.Facts, q *queue.QueueFacts, found *findings) {
 		add(Problem, FarDelay, fmt.Sprintf("a job is due in the year %d", q.LastDue.Year()), "list --state delayed shows it last; run it now, or delete it")
 	}
 	if q.Paused {
-		add(Note, Paused, fmt.Sprintf("claims are paused, with %d ready", q.Ready), "resume it when they are to go on")
+		add(Note, Paused, fmt.Sprintf("claims are paused, with %d due", q.Ready-q.Delayed), "resume it when they are to go on")
 	} else if !q.HeadSince.IsZero() && q.Processing == q.Expired {
 		if waits := f.At.Sub(q.HeadSince); waits > patience {
 			add(Note, NobodyClaims, fmt.Sprintf("jobs have been due for %s, and nobody works on any", round(waits)), "start a worker")

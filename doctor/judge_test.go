@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +25,12 @@ func TestWhatNoTestCanProvokeIsJudgedByTheFacts(t *testing.T) {
 		{"commits that needn't be", func(f *queue.Facts) { f.SyncedLevel, f.Durability = "normal", queue.Normal }, nil},
 		{"a disk that fails", func(f *queue.Facts) { f.Err = fmt.Errorf("read: %w", queue.ErrIO) }, []Code{Unreadable}},
 		{"a disk that fails on a write", func(f *queue.Facts) { f.WriteErr = fmt.Errorf("write: %w", queue.ErrIO) }, []Code{Unreadable}},
+		{"a stopped process that holds the write lock", func(f *queue.Facts) {
+			f.WriteErr, f.Holder, f.Openers = queue.ErrBusy, 7, []queue.Opener{{PID: 7, Stores: 1, Stopped: true}}
+		}, []Code{Busy, StoppedProcess}},
+		{"a stopped restore", func(f *queue.Facts) {
+			f.Restoring, f.Openers = true, []queue.Opener{{PID: 7, Stores: 1, Stopped: true}}
+		}, []Code{Restoring, StoppedProcess}},
 		{"a full disk", func(f *queue.Facts) { f.WriteErr = queue.ErrDiskFull }, []Code{DiskFull}},
 	} {
 		f := sound
@@ -39,6 +46,16 @@ func TestWhatNoTestCanProvokeIsJudgedByTheFacts(t *testing.T) {
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
+	}
+}
+
+// Somebody's Ctrl-Z harms nobody: its leases end.
+func TestAStoppedProcessThatHoldsNothingIsNoted(t *testing.T) {
+	f := queue.Facts{At: time.Now(), Journal: "wal", FileSystem: "ext4", FreeBytes: 1 << 40, Directory: queue.FileFact{UID: -1},
+		Holder: 8, Openers: []queue.Opener{{PID: 7, Stores: 1, Stopped: true}, {PID: 8, Stores: 1}}}
+	found := judge(&f)
+	if len(found) != 1 || found[0].Code != StoppedProcess || found[0].Severity != Note || !strings.Contains(found[0].Advice, "kill -CONT 7") {
+		t.Errorf("%+v", found)
 	}
 }
 

@@ -44,6 +44,10 @@ func judgeFiles(f *queue.Facts, found *findings) {
 	for _, file := range f.Files {
 		mode := fmt.Sprintf("%s (%04o)", file.Name, file.Mode.Perm())
 		switch perm := file.Mode.Perm(); {
+		case file.Name == "localqueue.db" && file.Link != "":
+			found.add(Problem, OddFile, "the database is a link to "+file.Link+": whoever opens it by that name has other side files",
+				"move the file itself into the link's place, with its -wal if there is one, while nothing uses the queue")
+			continue
 		case file.Mode.Type() != kindOf(file.Name):
 			odd = append(odd, fmt.Sprintf("%s is a %s", file.Name, kind(file.Mode)))
 			continue // a link's own mode says nothing

@@ -35,7 +35,8 @@ type BackupInfo struct {
 // Until the copy is made, the WAL of the queue can't start anew: it grows by what is written meanwhile. A backup that a killed
 // process has left unfinished, dest.partial-N, is removed by the next one to the same dest.
 //
-// Errors: ErrInvalid (dest is in the queue's own directory), ErrExists, ErrNotDirectory (no parent), ErrNetworkFS, ErrReadOnly,
+// Errors: ErrInvalid (dest is in the directory of a queue, or its name is too long), ErrExists, ErrNotDirectory (no parent, or it
+// was removed meanwhile), ErrNetworkFS, ErrReadOnly,
 // ErrDiskFull (where dest is), ErrCorrupt (the queue has findings), ErrClosed, ErrReplaced, ErrIO, or the context's.
 func (s *Store) Backup(ctx context.Context, dest string, opts BackupOptions) (BackupInfo, error) {
 	info, err := s.backup(ctx, dest, opts)
@@ -47,7 +48,7 @@ func (s *Store) Backup(ctx context.Context, dest string, opts BackupOptions) (Ba
 
 func (s *Store) backup(ctx context.Context, dest string, opts BackupOptions) (BackupInfo, error) {
 	var info BackupInfo
-	dest, err := backupPlace(dest, filepath.Dir(s.path), &s.cfg)
+	dest, err := backupPlace(dest, &s.cfg)
 	if err != nil {
 		return info, err
 	}
@@ -92,7 +93,7 @@ func (s *Store) backup(ctx context.Context, dest string, opts BackupOptions) (Ba
 	if err == nil {
 		err = d.become(dest)
 	}
-	return info, endedBy(ctx, storeError(d.path(), err))
+	return info, endedBy(ctx, d.explain(storeError(d.path(), err)))
 }
 
 // untilClosed is a context that ends when the Store is closed, too; free ends it.
@@ -118,12 +119,12 @@ func endedBy(ctx context.Context, err error) error {
 	return err
 }
 
-// backupPlace checks where a backup of the queue in dir is to go, and returns its absolute name.
-func backupPlace(dest, dir string, cfg *config) (string, error) {
+// backupPlace checks where a backup is to go, and returns its absolute name.
+func backupPlace(dest string, cfg *config) (string, error) {
 	if dest == "" {
 		return "", invalid("the name of the backup's directory is empty")
 	}
-	dest, err := filepath.Abs(dest)
+	dest, err := absolute(dest)
 	if err != nil {
 		return "", err
 	}
@@ -135,10 +136,8 @@ func backupPlace(dest, dir string, cfg *config) (string, error) {
 		return "", err
 	}
 	dest = filepath.Join(parent, filepath.Base(dest))
-	if inside, err := isWithin(parent, dir); err != nil {
+	if err := outsideQueues(parent); err != nil {
 		return "", err
-	} else if inside {
-		return "", invalid("it is inside the queue's own directory; name one outside")
 	}
 	return dest, refuseNetwork(parent, cfg)
 }
@@ -158,6 +157,19 @@ func existingDir(dir string) (string, error) {
 		return "", fmt.Errorf("%w: %s", ErrNotDirectory, dir)
 	}
 	return real, nil
+}
+
+// outsideQueues refuses a directory, its links resolved, that holds a queue or is below one that does: what is put there would
+// go with that queue when it is replaced or removed.
+func outsideQueues(dir string) error {
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, dbFile)); err == nil {
+			return invalid("it is inside the directory of the queue in %s; name one outside", dir)
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
 }
 
 // isWithin tells whether a directory, its links resolved, is another one or below it.

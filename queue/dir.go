@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,11 +35,14 @@ func findFile(dir string, cfg *config) (string, error) {
 	if dir == "" {
 		return "", invalid("the directory's name is empty")
 	}
-	abs, err := filepath.Abs(dir)
+	abs, err := absolute(dir)
 	if err != nil {
 		return "", err
 	}
 	path := filepath.Join(abs, dbFile)
+	if len(path) > longestPath {
+		return "", tooLong(abs)
+	}
 	st, err := os.Stat(abs)
 	switch {
 	case err == nil && !st.IsDir():
@@ -56,6 +60,8 @@ func findFile(dir string, cfg *config) (string, error) {
 	}
 	if db, err := os.Stat(path); err == nil && db.IsDir() {
 		return "", fmt.Errorf("%w: %s is a directory", ErrForeignFile, path)
+	} else if lost := refuseLost(path); lost != nil {
+		return "", lost
 	} else if cfg.mustExist && (errors.Is(err, os.ErrNotExist) || err == nil && db.Size() == 0) {
 		return "", fmt.Errorf("%w in %s", ErrNoQueue, dir)
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -65,6 +71,29 @@ func findFile(dir string, cfg *config) (string, error) {
 		return "", err
 	}
 	return path, nil
+}
+
+func tooLong(dir string) error {
+	const most = longestPath - len("/"+dbFile)
+	return invalid("the directory's name, %.80s..., has %d bytes from the root, and SQLite takes %d; choose a shorter one", dir, len(dir), most)
+}
+
+// refuseLost refuses a WAL whose database is missing, or empty: SQLite would make a new database and throw away what is in
+// the WAL, which the lost one needs when it comes back.
+func refuseLost(path string) error {
+	wal, err := os.Stat(path + "-wal")
+	if err != nil || wal.Size() == 0 {
+		return nil
+	}
+	what := "missing"
+	switch db, err := os.Stat(path); { // after the WAL: in a first open the database is the first to be there
+	case err == nil && db.Size() > 0 || err != nil && !errors.Is(err, os.ErrNotExist):
+		return nil
+	case err == nil:
+		what = "empty"
+	}
+	return fmt.Errorf("%w: %s is %s, but its WAL is there, and may hold jobs: put the database back; if it is lost, move %s away",
+		ErrReplaced, path, what, path+"-wal")
 }
 
 func refuseNetwork(dir string, cfg *config) error {
@@ -121,9 +150,9 @@ func makeLock(path string, first bool) error {
 	return errors.Join(err, f.Close())
 }
 
-// openPlain opens a file of ours that is no database, or makes it, for its owner only.
+// openPlain opens a file of ours that is no database, or makes it, for the database's owner only.
 func openPlain(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	f, err := openOrMake(path)
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENXIO) {
 		return nil, notAFile(path)
 	}
@@ -140,6 +169,52 @@ func openPlain(path string) (*os.File, error) {
 	return f, nil
 }
 
+func openOrMake(path string) (*os.File, error) {
+	const flags = os.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	for {
+		f, err := os.OpenFile(path, flags, 0)
+		if !errors.Is(err, os.ErrNotExist) {
+			return f, err
+		}
+		f, err = os.OpenFile(path, flags|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, os.ErrExist) { // another process was at it too
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := giveToOwner(f, filepath.Join(filepath.Dir(path), dbFile)); err != nil {
+			return nil, errors.Join(err, os.Remove(path), f.Close())
+		}
+		return f, nil
+	}
+}
+
+// giveToOwner gives a file that root has just made to the owner of the database, who would be locked out. SQLite does so with
+// the files that it makes. Only a new file: whoever owns the directory may have put a link to another one there.
+func giveToOwner(f *os.File, db string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	st, err := os.Stat(db)
+	if err != nil { // there is none yet
+		return nil
+	}
+	if owner := st.Sys().(*syscall.Stat_t); owner.Uid != 0 || owner.Gid != 0 {
+		return f.Chown(int(owner.Uid), int(owner.Gid))
+	}
+	return nil
+}
+
+// makeBeside makes a file beside the database in advance, for who knows of no owner.
+func makeBeside(path string) error {
+	f, err := openPlain(path)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
 func notAFile(path string) error {
 	return fmt.Errorf("%w: %s is not a plain file; move it away", ErrForeignFile, path)
 }
@@ -150,8 +225,10 @@ func dirError(dir string, err error) error {
 		return err
 	case errors.Is(err, os.ErrPermission) || errors.Is(err, unix.EROFS):
 		return fmt.Errorf("%w: %s: %w", ErrReadOnly, dir, err)
-	case errors.Is(err, unix.ENOTDIR):
+	case errors.Is(err, unix.ENOTDIR) || errors.Is(err, os.ErrNotExist): // or removed meanwhile
 		return fmt.Errorf("%w: %s: %w", ErrNotDirectory, dir, err)
+	case errors.Is(err, unix.ENAMETOOLONG):
+		return invalid("%s: %v; choose a shorter one", dir, err)
 	case errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT):
 		return fmt.Errorf("%w: %s: %w", ErrDiskFull, dir, err)
 	}

@@ -35,6 +35,9 @@ func newDraft(parent, base string) (*draft, error) {
 		if err != nil {
 			return nil, dirError(parent, err)
 		}
+		if len(filepath.Join(dir, dbFile)) > longestPath {
+			return nil, errors.Join(tooLong(dir), os.Remove(dir))
+		}
 		mark, err := hold(filepath.Join(dir, draftMark), true)
 		if err == nil {
 			return &draft{dir: dir, mark: mark}, nil
@@ -94,6 +97,17 @@ func (d *draft) clear(also string) error {
 	return err
 }
 
+// explain tells what any error comes from while somebody has removed the draft.
+func (d *draft) explain(err error) error {
+	if err == nil || d.dir == "" {
+		return err
+	}
+	if _, gone := os.Lstat(d.dir); errors.Is(gone, os.ErrNotExist) {
+		return fmt.Errorf("%w: %s was removed while the copy was made there", ErrNotDirectory, d.dir)
+	}
+	return err
+}
+
 // verify opens the copy as any process would and examines all of it.
 func (d *draft) verify(ctx context.Context, cfg *config) error {
 	opts := []Option{MustExist(), WithLogger(cfg.logger), WithClock(cfg.clock)}
@@ -109,7 +123,7 @@ func (d *draft) verify(ctx context.Context, cfg *config) error {
 		err = closing
 	}
 	if err == nil && len(found) > 0 {
-		err = fmt.Errorf("%w: %d findings in what was read, the first: %s; run Check on it to see all", ErrCorrupt, len(found), found[0].Text)
+		err = fmt.Errorf("%w: what was read is damaged (%d), the first: %s; run Check on it to see all", ErrCorrupt, len(found), found[0].Text)
 	}
 	return err
 }
@@ -154,26 +168,46 @@ func (d *draft) fill(dir string) error {
 	return nameSynced(path)
 }
 
+// fillEmpty moves the database to where there is an empty one.
+func (d *draft) fillEmpty(dir string) error {
+	path := filepath.Join(dir, dbFile)
+	if st, err := os.Lstat(path); err != nil || st.Size() > 0 {
+		return takenError(path, errors.Join(err, os.ErrExist))
+	}
+	if err := os.Rename(d.path(), path); err != nil {
+		return dirError(path, err)
+	}
+	return nameSynced(path)
+}
+
 // likeOld gives the draft the modes and the owners of the directory that it is to replace, so that who used that can use it.
 func (d *draft) likeOld(dir string) error {
-	for from, to := range map[string]string{dir: d.dir, filepath.Join(dir, dbFile): d.path()} {
-		old, err := os.Stat(from)
-		if err != nil {
-			return dirError(dir, err)
+	if err := copyOwner(dir, d.dir); err != nil {
+		return err
+	}
+	return d.likeOldFile(dir)
+}
+
+func (d *draft) likeOldFile(dir string) error { return copyOwner(filepath.Join(dir, dbFile), d.path()) }
+
+// copyOwner gives a file the owner and the mode of another. In a directory with the set-group-ID bit new files get its group.
+func copyOwner(from, to string) error {
+	old, err := os.Stat(from)
+	if err != nil {
+		return dirError(from, err)
+	}
+	made, err := os.Stat(to)
+	if err != nil {
+		return dirError(to, err)
+	}
+	was, is := old.Sys().(*syscall.Stat_t), made.Sys().(*syscall.Stat_t)
+	if was.Uid != is.Uid || was.Gid != is.Gid {
+		if err := os.Chown(to, int(was.Uid), int(was.Gid)); err != nil {
+			return dirError(from, err)
 		}
-		made, err := os.Stat(to)
-		if err != nil {
-			return dirError(d.dir, err)
-		}
-		was, is := old.Sys().(*syscall.Stat_t), made.Sys().(*syscall.Stat_t)
-		if was.Uid != is.Uid || was.Gid != is.Gid {
-			if err := os.Chown(to, int(was.Uid), int(was.Gid)); err != nil {
-				return dirError(dir, err)
-			}
-		}
-		if err := os.Chmod(to, old.Mode().Perm()); err != nil {
-			return dirError(dir, err)
-		}
+	}
+	if err := os.Chmod(to, old.Mode()&(os.ModePerm|os.ModeSetgid|os.ModeSticky)); err != nil {
+		return dirError(from, err)
 	}
 	return nil
 }
@@ -199,7 +233,7 @@ func (d *draft) replace(dir, aside string) error {
 }
 
 func mountPoint(dir string) error {
-	return fmt.Errorf("%w: %s is a mount point, which no other directory can replace; restore to a directory below it", errors.ErrUnsupported, dir)
+	return fmt.Errorf("%w: %s is a mount point, which no other directory can replace; restore to another one, or move the files localqueue.* in it away first", errors.ErrUnsupported, dir)
 }
 
 // nameSynced is the end of a copy: it has its name; whether a power cut may take that away is what remains to be said.

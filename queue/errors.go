@@ -41,6 +41,8 @@ var (
 	ErrPayloadTooLarge = errors.New("payload too large")
 	// ErrImportMoved: the import, or the file it goes into, is not where this run of it believes it to be.
 	ErrImportMoved = errors.New("the import has moved on elsewhere")
+	// ErrImportQueue: jobs of this import that name no queue went to another one than it has now.
+	ErrImportQueue = errors.New("not the queue that the import began with")
 	// ErrInvalid: an argument or option is out of its range. Nothing was changed.
 	ErrInvalid = errors.New("invalid argument")
 
@@ -70,7 +72,7 @@ var (
 	ErrExists = errors.New("it exists already")
 	// ErrUnclosed: Restore was given a queue with a WAL: it is open, or a crash has left it so.
 	ErrUnclosed = errors.New("the queue was not closed")
-	// ErrReplaced: the database file was removed or replaced while the Store was open.
+	// ErrReplaced: the database file was removed or replaced while the Store was open, or it is missing beside its WAL.
 	ErrReplaced = errors.New("the database file was removed or replaced")
 )
 

@@ -34,6 +34,18 @@ func (s *Store) IDs(ctx context.Context) (ids IDRange, err error) {
 	return ids, nil
 }
 
+// Identity tells the file from all others: 32 hexadecimal digits, by chance. A backup or a copy of it has the same.
+func (s *Store) Identity(ctx context.Context) (id string, err error) {
+	err = s.view(ctx, func(r *sqlite.Queries) error {
+		id, err = r.Identity(context.Background())
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("identity of %s: %w", s.dir, err)
+	}
+	return id, nil
+}
+
 func idRange(r *sqlite.Queries) (ids IDRange, err error) {
 	ctx := context.Background()
 	if ids.Last, err = r.LastID(ctx); err != nil {

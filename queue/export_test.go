@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -262,6 +263,39 @@ func TestAnExportEndsWithItsContext(t *testing.T) {
 		}
 		break // leaves nothing behind: see TestMain
 	}
+}
+
+func TestAFileIsItselfAndABackupToo(t *testing.T) {
+	identity := func(s *queue.Store) string {
+		t.Helper()
+		id, err := s.Identity(t.Context())
+		if err != nil || len(id) != 32 {
+			t.Fatalf("%q, %v", id, err)
+		}
+		return id
+	}
+	s := queuetest.Open(t)
+	copied := filepath.Join(t.TempDir(), "copy")
+	if _, err := s.Backup(t.Context(), copied, queue.BackupOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	first := identity(s)
+	if identity(s) != first || identity(queuetest.OpenDir(t, copied, queue.MustExist())) != first {
+		t.Error("a file, or its backup, is another one the second time")
+	}
+	if identity(queuetest.Open(t)) == first {
+		t.Error("two files are the same")
+	}
+}
+
+// A program that keeps what it has read from a file notes which file that was.
+func ExampleStore_Identity() {
+	store, done := exampleStore()
+	defer done()
+	id, err := store.Identity(ctx)
+	check(err)
+	fmt.Println(len(id), "digits")
+	// Output: 32 digits
 }
 
 func ExampleStore_Export() {

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -19,7 +21,7 @@ type Facts struct {
 	At  time.Time // when, by the clock of WithClock
 
 	SQLite       string // the version linked in
-	Schema       int64  // of the file; 0: of the Python original, or not known (see Err)
+	Schema       int64  // of the file; 0: of the Python original, or not known (see SchemaKnown)
 	NewestSchema int64  // that this program knows
 
 	Journal     string // the journal mode, "wal" as it should be
@@ -31,19 +33,21 @@ type Facts struct {
 	Network    bool   // it is one on which SQLite's locks don't hold
 	FreeBytes  int64  // for the user of this process
 
-	FileBytes int64
+	FileBytes int64 // behind a link
 	PageSize  int64
 	Pages     int64
 	FreePages int64 // in the file, left by removed jobs
 	Analyzed  bool  // somebody ran ANALYZE; the next Open drops its figures
 
 	WALBytes  int64
+	WALKnown  bool     // whether the next two could be read
 	WALFrames int64    // pages in the WAL
 	WALCopied int64    // of them in the file by now
 	Readers   []int    // the processes in one read transaction all through this look, if the WAL is over its bound (see WALOver)
 	Holder    int      // the process that holds the write lock; 0 if none was in the way, or it isn't known
 	WriteErr  error    // why nobody could write now: ErrBusy, ErrReadOnly, ErrCorrupt, ...
 	Openers   []Opener // the processes with Stores on the directory, as far as this user may see them; Linux only
+	Restoring bool     // a restore had the directory for itself all through this look: nobody else can open it
 
 	Directory FileFact   // itself, behind its links
 	Link      string     // where the directory's name leads, if it is a link
@@ -69,8 +73,9 @@ type QueueFacts struct {
 
 // Opener is a process that has the directory open.
 type Opener struct {
-	PID    int
-	Stores int
+	PID     int
+	Stores  int
+	Stopped bool // by a signal or a debugger: it does nothing until it is continued
 }
 
 // Inspect looks at the queue in dir without changing anything: it makes no queue, migrates nothing, promotes and reclaims
@@ -86,6 +91,9 @@ func Inspect(ctx context.Context, dir string, opts ...Option) (*Facts, error) {
 		return nil, err
 	}
 	path, err := findFile(dir, &cfg)
+	if denied := (*fs.PathError)(nil); errors.Is(err, ErrReadOnly) && errors.As(err, &denied) {
+		return nil, &hiddenError{path: denied.Path, cause: err}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -93,12 +101,13 @@ func Inspect(ctx context.Context, dir string, opts ...Option) (*Facts, error) {
 	if err := f.lookAround(dir, path); err != nil {
 		return nil, dirError(dir, err)
 	}
-	in := openInspection(path, &cfg)
+	in := openInspection(path, behindLinks(path), &cfg)
 	f.Err = in.read(ctx, f)
 	if f.WriteErr == nil && f.Err == nil {
 		f.WriteErr = in.tryWrite(ctx, f)
 	}
 	in.close()
+	f.Restoring = f.Restoring && in.restoring(ctx)
 	if errors.Is(f.Err, ErrNoQueue) {
 		return nil, fmt.Errorf("%w in %s", ErrNoQueue, dir)
 	}
@@ -107,6 +116,21 @@ func Inspect(ctx context.Context, dir string, opts ...Option) (*Facts, error) {
 	}
 	return f, nil
 }
+
+// hiddenError is ErrReadOnly for what can't even be found: its own text would speak of writing.
+type hiddenError struct {
+	path  string
+	cause error
+}
+
+func (e *hiddenError) Error() string {
+	return fmt.Sprintf("user %d may not look at %s: a directory above it can't be searched; look as its owner", os.Geteuid(), e.path)
+}
+
+func (e *hiddenError) Unwrap() error { return e.cause }
+
+// SchemaKnown tells whether Schema was read.
+func (f *Facts) SchemaKnown() bool { return f.Err == nil || f.Schema > 0 }
 
 // WALOver tells whether the WAL is larger than Stores let it grow, and much of it not in the file yet: somebody reads on and
 // on, or nobody writes.
@@ -127,18 +151,13 @@ func (f *Facts) lookAround(dir, path string) (err error) {
 	if f.Directory, f.Link, err = directory(dir); err != nil {
 		return err
 	}
-	if f.Files, err = filesIn(dir); err != nil {
+	if f.Files, err = filesIn(f.Dir); err != nil {
 		return err
 	}
-	for _, file := range f.Files {
-		switch file.Name {
-		case dbFile:
-			f.FileBytes = file.Bytes
-		case dbFile + "-wal":
-			f.WALBytes = file.Bytes
-		}
-	}
+	file := behindLinks(path)
+	f.FileBytes, f.WALBytes = bytesAt(file), bytesAt(file+"-wal")
 	f.Openers = openers(filepath.Join(f.Dir, openFile))
+	f.Restoring = heldAlone(filepath.Join(f.Dir, openFile))
 	f.Leftovers = deadDrafts(f.Dir)
 	f.WriteErr = notWritable(path)
 	return nil

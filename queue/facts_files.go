@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,6 +19,7 @@ import (
 // FileFact is what a directory says of a file, without following a link.
 type FileFact struct {
 	Name  string
+	Link  string      // where it leads, if it is a link to something
 	Mode  fs.FileMode // with its type
 	UID   int
 	Links int // hard links
@@ -55,7 +57,11 @@ func filesIn(dir string) (files []FileFact, err error) {
 			continue
 		}
 		if st, err := e.Info(); err == nil { // else it is gone by now
-			files = append(files, fileFact(st))
+			fact := fileFact(st)
+			if fact.Mode.Type() == fs.ModeSymlink {
+				fact.Link, _ = filepath.EvalSymlinks(filepath.Join(dir, fact.Name)) // one that leads nowhere has no end
+			}
+			files = append(files, fact)
 		}
 	}
 	return files, nil
@@ -67,6 +73,22 @@ func fileFact(st fs.FileInfo) FileFact {
 		f.UID, f.Links = int(sys.Uid), int(sys.Nlink) //nolint:unconvert // their types differ by system
 	}
 	return f
+}
+
+// behindLinks is where SQLite really works, and has its files beside: it follows the links in a database's name.
+func behindLinks(path string) string {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		return target
+	}
+	return path
+}
+
+func bytesAt(path string) int64 {
+	st, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return st.Size()
 }
 
 // notWritable tells why this user can't work in the directory.
@@ -98,9 +120,29 @@ func openers(path string) (all []Opener) {
 		}
 	}
 	for _, pid := range slices.Sorted(maps.Keys(stores)) {
-		all = append(all, Opener{PID: pid, Stores: stores[pid]})
+		all = append(all, Opener{PID: pid, Stores: stores[pid], Stopped: stopped(pid)})
 	}
 	return all
+}
+
+// stopped reads a process's state: "12711 (its name) T 1 ...", where the name may hold anything.
+func stopped(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false // it is gone
+	}
+	_, state, _ := strings.Cut(string(stat[max(0, bytes.LastIndexByte(stat, ')')):]), " ")
+	return strings.HasPrefix(state, "T") || strings.HasPrefix(state, "t")
+}
+
+// heldAlone tells whether a restore has the directory for itself.
+func heldAlone(open string) bool {
+	f, err := os.OpenFile(open, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false // nobody has made it, or this user can't tell
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	return lockedAlone(f)
 }
 
 // deadDrafts are the directories beside the queue's that a killed backup or restore has left.

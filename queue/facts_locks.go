@@ -15,11 +15,12 @@ import (
 )
 
 // SQLite's locks on the -shm file, by byte (sqlite.org/walformat.html, "WAL locks"): who writes has the first, who reads
-// one of five.
+// one of five. Who has the file open and has used it so far shares one more.
 const (
 	walWriteLock = 120
 	walReadLock  = 123
 	walReadLocks = 5
+	walOpenLock  = 128
 )
 
 // steadyReaders are the processes in a read transaction for some 200 ms, as far as the system tells: who comes and goes

@@ -16,6 +16,7 @@ import (
 // whether it could.
 type inspection struct {
 	path     string
+	file     string // behind its links: SQLite's own files are beside it
 	busy     time.Duration
 	deadline time.Time
 	reader   *sql.DB
@@ -24,8 +25,8 @@ type inspection struct {
 	hadWAL   bool
 }
 
-func openInspection(path string, cfg *config) *inspection {
-	in := &inspection{path: path, busy: cfg.busy, deadline: time.Now().Add(cfg.busy), level: cfg.durability, hadWAL: fileExists(path + "-wal")}
+func openInspection(path, file string, cfg *config) *inspection {
+	in := &inspection{path: path, file: file, busy: cfg.busy, deadline: time.Now().Add(cfg.busy), level: cfg.durability, hadWAL: fileExists(file + "-wal")}
 	// The database is there and lends its own mode: no lock file has to be made.
 	in.reader = sql.OpenDB(connectorLike(path, path, cfg.busy, "&mode=ro", readerPragmas()))
 	in.writer = sql.OpenDB(connectorLike(path, path, 0, "&mode=rw", writerPragmas()))
@@ -38,7 +39,7 @@ func openInspection(path string, cfg *config) *inspection {
 // death has left it; one that can removes a WAL that was only made for the look.
 func (in *inspection) close() {
 	first, last := in.writer, in.reader
-	if !in.hadWAL && fileExists(in.path+"-wal") {
+	if !in.hadWAL && fileExists(in.file+"-wal") {
 		first, last = last, first
 		_, _ = pragmaText(context.Background(), in.writer, "schema_version") // makes it know the WAL; an error leaves that where it is
 	}
@@ -112,20 +113,36 @@ func (in *inspection) readPages(ctx context.Context, f *Facts) error {
 			return err
 		}
 	}
-	in.readWAL(conn, f)
+	in.readWAL(ctx, conn, f)
 	if !f.WALOver() {
 		return nil
 	}
-	if f.Readers, err = steadyReaders(ctx, in.path+"-shm"); err != nil {
+	if f.Readers, err = steadyReaders(ctx, in.file+"-shm"); err != nil {
 		return err
 	}
-	in.readWAL(conn, f)
+	in.readWAL(ctx, conn, f)
 	return nil
 }
 
-func (in *inspection) readWAL(conn *sql.Conn, f *Facts) {
-	size, copied := walState(conn)
-	f.WALFrames, f.WALCopied = int64(size), int64(copied)
+// readWAL leaves zeros where SQLite knows no figures: of a read-only file, or of one that isn't in WAL mode.
+func (in *inspection) readWAL(ctx context.Context, conn *sql.Conn, f *Facts) {
+	var busy, size, copied int64
+	err := conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &size, &copied)
+	if f.WALKnown = err == nil && size >= 0; f.WALKnown {
+		f.WALFrames, f.WALCopied = size, copied
+	}
+}
+
+// restoring waits for a restore to end, and tells whether it still has the directory for itself when the busy timeout is over.
+func (in *inspection) restoring(ctx context.Context) bool {
+	open := filepath.Join(filepath.Dir(in.path), openFile)
+	for heldAlone(open) {
+		if in.left() == 0 || ctx.Err() != nil {
+			return true
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return false
 }
 
 // tryWrite takes the write lock and gives it back, as the Stores take it, and reads back how their commits are synced.
@@ -148,7 +165,7 @@ func (in *inspection) tryWrite(ctx context.Context, f *Facts) error {
 	})
 	if err != nil {
 		if isBusy(err) {
-			f.Holder = writerOf(in.path + "-shm")
+			f.Holder = writerOf(in.file + "-shm")
 		}
 		return storeError(in.path, err)
 	}

@@ -28,10 +28,14 @@ type ImportOptions struct {
 	// Name tells this import from all others: the file remembers how far each has come. 1 to 255 bytes of UTF-8 without
 	// control characters.
 	Name string
+	// Queue takes the jobs that name none, and is remembered once one has come: with another one the import doesn't go on.
+	// "": each job has to name its queue.
+	Queue string
 	// Settings are taken on for queues that the file doesn't know yet.
 	Settings []QueueSettings
-	// IDs is where the jobs' ids are. They are kept if the file has no job and has given none of these ids before: an id is
-	// never given twice. Otherwise, and with the zero IDRange, each job gets a new id.
+	// IDs is where the jobs' ids are, at most 2^53-1. They are kept if the file has no job and has given none of these ids
+	// before, and none is above 2^52: an id is never given twice, and there must be room for those to come. Otherwise, and
+	// with the zero IDRange, each job gets a new id.
 	IDs IDRange
 }
 
@@ -45,7 +49,8 @@ type Import struct {
 	mark  Mark // what is in the file
 	begun bool // the file knows of it
 	keeps bool
-	last  int64 // the highest id added
+	last  int64   // the highest id added
+	queue *string // where jobs have gone that named none
 
 	batch  []importJob
 	rows   int // that the batch will write
@@ -59,7 +64,8 @@ const (
 	importBytes = 1 << 20
 )
 
-// BeginImport starts an import, or goes on with the one of that name: its Mark says where. Nothing is written yet.
+// BeginImport starts an import, or goes on with the one of that name: its Mark says where. Nothing is written yet. Errors:
+// ErrInvalid for the options, ErrImportQueue, those of reading.
 func (s *Store) BeginImport(ctx context.Context, opts ImportOptions) (*Import, error) {
 	im := &Import{s: s, opts: opts, stride: newStride()}
 	if err := im.checkOptions(); err != nil {
@@ -71,7 +77,10 @@ func (s *Store) BeginImport(ctx context.Context, opts ImportOptions) (*Import, e
 			im.keeps, err = im.mayKeepIDs(r) // asked again in the first transaction
 			return err
 		}
-		im.mark, im.keeps, im.begun = Mark{known.Lines, known.Digest}, known.KeepsIds != 0, true
+		if err == nil && known.Queue != nil && *known.Queue != opts.Queue {
+			err = fmt.Errorf("%w: its jobs that name none went to %q, not %q; name that one again", ErrImportQueue, *known.Queue, opts.Queue)
+		}
+		im.mark, im.keeps, im.begun, im.queue = Mark{known.Lines, known.Digest}, known.KeepsIds != 0, true, known.Queue
 		return err
 	})
 	return im, im.fail(err)
@@ -80,7 +89,7 @@ func (s *Store) BeginImport(ctx context.Context, opts ImportOptions) (*Import, e
 // Mark is how far the import had come at its last commit, here or in an earlier run.
 func (im *Import) Mark() Mark { return im.mark }
 
-// KeepsIDs says whether jobs keep their ids.
+// KeepsIDs says whether jobs keep their ids. Before the first Commit it is a guess: others may put jobs meanwhile.
 func (im *Import) KeepsIDs() bool { return im.keeps }
 
 func (im *Import) fail(err error) error {
@@ -99,9 +108,16 @@ func (im *Import) fail(err error) error {
 //
 // A job that couldn't be there is refused, with ErrInvalid or ErrPayloadTooLarge, and those before it are unharmed.
 func (im *Import) Add(job Archived) (full bool, err error) {
+	unnamed := job.Queue == "" && im.opts.Queue != ""
+	if unnamed {
+		job.Queue = im.opts.Queue
+	}
 	j, err := im.prepare(job)
 	if err != nil {
 		return false, err
+	}
+	if unnamed {
+		im.queue = &im.opts.Queue
 	}
 	im.last = job.ID
 	im.batch = append(im.batch, j)
@@ -159,7 +175,7 @@ func (im *Import) store(t *txn, mark Mark) (res Imported, err error) {
 		return res, nil
 	}
 	n, err := t.q.AdvanceImport(context.Background(), sqlite.AdvanceImportParams{
-		Name: im.opts.Name, Lines: mark.Lines, Digest: mark.Digest, Now: t.now, FromLines: im.mark.Lines, FromDigest: im.mark.Digest,
+		Name: im.opts.Name, Lines: mark.Lines, Digest: mark.Digest, Now: t.now, FromLines: im.mark.Lines, FromDigest: im.mark.Digest, Queue: im.queue,
 	})
 	if err == nil && n == 0 {
 		err = fmt.Errorf("%w: another process has gone on with it since line %d; when that is done, repeat the import to see that all is in", ErrImportMoved, im.mark.Lines)
@@ -174,8 +190,8 @@ func (im *Import) begin(t *txn) error {
 	if err != nil {
 		return err
 	}
-	if keeps != im.keeps { // a batch that was checked for one can't be stored as the other
-		return fmt.Errorf("%w: another process has put jobs here since it began; repeat it", ErrImportMoved)
+	if keeps = keeps && im.keeps; !keeps { // others may have put jobs since BeginImport
+		im.giveNewIDs()
 	}
 	if err := t.q.BeginImport(ctx, sqlite.BeginImportParams{Name: im.opts.Name, KeepsIds: asInt(keeps), Now: t.now}); err != nil {
 		return err
@@ -202,8 +218,19 @@ func (im *Import) begin(t *txn) error {
 	return nil
 }
 
+// giveNewIDs is for a batch that was prepared to keep its ids.
+func (im *Import) giveNewIDs() {
+	im.keeps = false
+	for i := range im.batch {
+		row := &im.batch[i].row
+		if row.ID = nil; row.Status == statusLeased {
+			row.Receipt = orNull(newReceipt(row.Delivery)) // that nobody has
+		}
+	}
+}
+
 func (im *Import) mayKeepIDs(r *sqlite.Queries) (bool, error) {
-	if im.opts.IDs == (IDRange{}) {
+	if im.opts.IDs == (IDRange{}) || im.opts.IDs.Last > maxKeptID {
 		return false, nil
 	}
 	here, err := idRange(r)

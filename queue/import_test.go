@@ -273,15 +273,18 @@ func TestARunThatWasOvertakenStoresNoLineAgain(t *testing.T) {
 	isSound(t, s)
 }
 
-func TestAnImportThatFindsTheFileChangedStoresNothing(t *testing.T) {
+func TestAnImportGivesNewIDsWhereOthersPutJobsAsItBegins(t *testing.T) {
 	s := queuetest.Open(t)
-	job := minimal("x")
-	job.ID = 1
-	im := beginImport(t, s, queue.ImportOptions{Name: "x", IDs: queue.IDRange{First: 1, Last: 1}})
-	if _, err := im.Add(job); err != nil {
-		t.Fatal(err)
+	ready, leased := minimal("x"), minimal("leased")
+	ready.ID, leased.ID = 1, 2
+	leased.State, leased.Attempts, leased.MaxAttempts, leased.LeaseUntil, leased.Receipt = queue.Leased, 1, 4, time.Now().Add(time.Hour), "1-x"
+	im := beginImport(t, s, queue.ImportOptions{Name: "x", IDs: queue.IDRange{First: 1, Last: 3}})
+	for _, job := range []queue.Archived{ready, leased} {
+		if _, err := im.Add(job); err != nil {
+			t.Fatal(err)
+		}
 	}
-	// The id is given meanwhile, and free again: it must not be given twice.
+	// An id is given meanwhile, and free again: it must not be given twice.
 	res, err := s.Default().Put(t.Context(), nil)
 	if err == nil {
 		err = s.Default().Delete(t.Context(), res.ID)
@@ -289,11 +292,64 @@ func TestAnImportThatFindsTheFileChangedStoresNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := im.Commit(t.Context(), queue.Mark{Lines: 1}); !errors.Is(err, queue.ErrImportMoved) {
-		t.Errorf("ids that were to be kept are given: %v", err)
+	bring(t, im)
+	again := minimal("third")
+	again.ID = 3
+	bring(t, im, again)
+	got := exported(t, s, queue.ExportOptions{})
+	if !slices.Equal(ids(got), []int64{2, 3, 4}) || im.KeepsIDs() {
+		t.Fatalf("ids %v, kept: %v", ids(got), im.KeepsIDs())
 	}
-	if got := exported(t, s, queue.ExportOptions{}); len(got) != 0 {
-		t.Errorf("%d jobs", len(got))
+	if got[1].State != queue.Leased || got[1].Receipt == "1-x" || got[1].Receipt == "" {
+		t.Errorf("a receipt holds a job of another id: %+v", got[1])
+	}
+	isSound(t, s)
+}
+
+func TestIDsAreKeptOnlyWhereThereIsRoomForMore(t *testing.T) {
+	const most = 1 << 52
+	for last, keeps := range map[int64]bool{most: true, most + 1: false, 1<<53 - 1: false} {
+		from, job := queuetest.Open(t), minimal("x")
+		job.ID = last
+		im := beginImport(t, from, queue.ImportOptions{Name: "x", IDs: queue.IDRange{First: last, Last: last}})
+		bring(t, im, job)
+		if im.KeepsIDs() != keeps {
+			t.Errorf("%d: ids kept %v", last, !keeps)
+		}
+		// What comes after it can be exported and imported too.
+		if _, err := from.Default().Put(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		to := queuetest.Open(t)
+		bring(t, beginImport(t, to, queue.ImportOptions{Name: "y", IDs: idRange(t, from)}), exported(t, from, queue.ExportOptions{})...)
+		if got := exported(t, to, queue.ExportOptions{}); len(got) != 2 {
+			t.Errorf("%d: %d jobs", last, len(got))
+		}
+	}
+}
+
+func TestAnImportRemembersTheQueueOfJobsThatNameNone(t *testing.T) {
+	s := queuetest.Open(t)
+	begin := func(q string) (*queue.Import, error) {
+		return s.BeginImport(t.Context(), queue.ImportOptions{Name: "x", Queue: q})
+	}
+	unnamed := minimal("unnamed")
+	unnamed.Queue = ""
+	bring(t, beginImport(t, s, queue.ImportOptions{Name: "x", Queue: "first"}), minimal("named")) // which asks nothing of it
+	bring(t, beginImport(t, s, queue.ImportOptions{Name: "x", Queue: "second"}), unnamed)
+	for _, q := range []string{"first", ""} {
+		if _, err := begin(q); !errors.Is(err, queue.ErrImportQueue) {
+			t.Errorf("with the queue %q: %v", q, err)
+		}
+	}
+	bring(t, beginImport(t, s, queue.ImportOptions{Name: "x", Queue: "second"}), minimal("named"), unnamed)
+	for name, want := range map[string]int64{"default": 2, "first": 0, "second": 2} {
+		if st, err := named(t, s, name).Stats(t.Context()); err != nil || st.Ready != want {
+			t.Errorf("%s: %+v, %v; want %d", name, st, err, want)
+		}
+	}
+	if _, err := begin("\x00"); !errors.Is(err, queue.ErrInvalid) {
+		t.Errorf("a name that none has: %v", err)
 	}
 }
 

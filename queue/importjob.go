@@ -23,6 +23,7 @@ func (r importRow) size() int {
 
 const (
 	maxNumber  = 1<<53 - 1 // of an id or a delivery: exact wherever JSON is read, and far from where SQLite's ids end
+	maxKeptID  = 1 << 52   // leaves as many to the jobs that come after an import, which can then be exported too
 	maxWho     = 1 << 10   // bytes of a worker's name or a receipt
 	maxEntries = 21        // of a history that may be kept: a trigger keeps 20, beside one of a delivery without a number
 )
@@ -37,6 +38,11 @@ func (im *Import) checkOptions() error {
 	}
 	if ids := im.opts.IDs; ids.First < 0 || ids.Last < 0 || ids.Last > maxNumber {
 		return invalid("ids from %d to %d: must be between 0 and 2^53-1", ids.First, ids.Last)
+	}
+	if im.opts.Queue != "" {
+		if err := checkQueueName(im.opts.Queue); err != nil {
+			return err
+		}
 	}
 	for _, s := range im.opts.Settings {
 		if err := checkQueueName(s.Queue); err != nil {
@@ -142,8 +148,8 @@ func (im *Import) checkContent(a *Archived) error {
 	if a.Pending && a.JobID == "" {
 		return invalid("unique while pending, but without a job_id")
 	}
-	if err := checkMaxRetries(a.MaxAttempts - 1); err != nil {
-		return err
+	if a.MaxAttempts < 1 || checkMaxRetries(a.MaxAttempts-1) != nil {
+		return invalid("max_attempts is %d: must be between 1 and 2^30+1", a.MaxAttempts)
 	}
 	var headers putSpec
 	for name, value := range a.Headers {
@@ -192,7 +198,7 @@ func checkState(a *Archived) error {
 func checkCounts(a *Archived) error {
 	switch {
 	case a.Attempts < 0:
-		return invalid("%d attempts", a.Attempts)
+		return invalid("attempts is %d: must not be negative", a.Attempts)
 	case a.Delivery < int64(a.Attempts) || a.Delivery > maxNumber:
 		return invalid("delivery %d after %d attempts: must not be less, nor above 2^53-1", a.Delivery, a.Attempts)
 	case a.State == Leased && (a.Attempts < 1 || a.Attempts > a.MaxAttempts):

@@ -190,7 +190,7 @@ func WithMaxRetries(n int) Option {
 	return queueOption("WithMaxRetries", func(c *config) error { c.maxRetries = n; return checkMaxRetries(n) })
 }
 
-// WithMaxPending limits ready plus leased jobs; a put beyond it waits, TryPut fails with ErrFull. Only this Store's puts
+// WithMaxPending limits ready (also delayed) plus leased jobs; a put beyond it waits, TryPut fails with ErrFull. Only this Store's puts
 // are limited: give the same limit in every process. Default 0: no limit.
 func WithMaxPending(n int) Option {
 	return queueOption("WithMaxPending", func(c *config) error {

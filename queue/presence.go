@@ -105,12 +105,16 @@ func takeAlone(dir string) (*held, error) {
 	open := filepath.Join(dir, openFile)
 	h, err := hold(open, true)
 	if errors.Is(err, errTaken) {
-		return nil, fmt.Errorf("%w: the queue in %s is open%s; stop what uses it", ErrBusy, dir, inProcesses(openers(open)))
+		return nil, openIn(dir, openers(open))
 	}
 	if err != nil {
 		return nil, dirError(dir, err)
 	}
 	return h, nil
+}
+
+func openIn(dir string, all []Opener) error {
+	return fmt.Errorf("%w: the queue in %s is open%s; stop what uses it", ErrBusy, dir, inProcesses(all))
 }
 
 // inProcesses names processes, as far as they are known.

@@ -32,14 +32,16 @@ type RestoreInfo struct {
 //
 // With Replace the new directory changes places with the old one in one step, so that whoever opens dir, also after a crash,
 // finds a whole queue: the old or the new one. The old directory, with all that is in it, is dir.replaced-TIME from then on;
-// the new one has its owner and its mode. Nobody may have the queue open: a Store in any process is noticed, and makes Restore
-// return ErrBusy at once. Other programs (an sqlite3 shell, goose) aren't noticed; they would go on in the old directory. Who
-// opens the queue meanwhile waits for up to its busy timeout.
+// the new one has its owner and its mode. Nobody may have the queue open: a Store in any process makes Restore return ErrBusy at
+// once, and so does, on Linux, another program (an sqlite3 shell, goose) that has read or written in it and has it open still.
+// Elsewhere such a program isn't noticed, and would go on in the old directory. Who opens the queue meanwhile waits for up to
+// its busy timeout.
 //
-// Errors: ErrExists (there is a queue, or a part of one, and no Replace), ErrBusy, ErrNoQueue, ErrForeignFile, ErrNewerSchema,
-// ErrCorrupt (the backup is damaged), ErrUnclosed (it has a WAL), ErrInvalid (one directory is inside the other),
-// ErrNotDirectory, ErrNetworkFS, ErrReadOnly, ErrDiskFull, ErrIO, [errors.ErrUnsupported] (dir can't be replaced: it is a
-// mount point, or the file system can't exchange directories), or the context's.
+// Errors: ErrExists (there is a queue, and no Replace), ErrReplaced (there is the WAL or the journal of a queue without its
+// database), ErrBusy, ErrNoQueue, ErrForeignFile, ErrNewerSchema, ErrCorrupt (the backup is damaged), ErrUnclosed (it has a WAL),
+// ErrInvalid (one directory is inside the other, or dir is inside that of another queue), ErrNotDirectory, ErrNetworkFS,
+// ErrReadOnly, ErrDiskFull, ErrIO, [errors.ErrUnsupported] (dir can't be replaced: it is a mount point, or the file system
+// can't exchange directories), or the context's.
 func Restore(ctx context.Context, backup, dir string, opts RestoreOptions, with ...Option) (RestoreInfo, error) {
 	cfg, err := configure(with)
 	if err != nil {
@@ -81,6 +83,9 @@ func restore(ctx context.Context, backup, dir string, opts RestoreOptions, cfg *
 		if err := to.look(opts.Replace); err != nil { // again, now that it stays as it is
 			return info, err
 		}
+		if err := to.unused(); err != nil {
+			return info, err
+		}
 	}
 	d, err := newDraft(to.draftPlace())
 	if err != nil {
@@ -97,6 +102,9 @@ func restore(ctx context.Context, backup, dir string, opts RestoreOptions, cfg *
 	if err == nil && to.queue {
 		err = d.likeOld(to.dir)
 	}
+	if err == nil && to.empty {
+		err = d.likeOldFile(to.dir)
+	}
 	if err == nil {
 		err = d.finish()
 	}
@@ -108,10 +116,13 @@ func restore(ctx context.Context, backup, dir string, opts RestoreOptions, cfg *
 		bytes, err = sizeOf(d.path())
 	}
 	if err == nil {
+		err = to.unused() // again: the copy may have taken a while
+	}
+	if err == nil {
 		info.Replaced, err = to.take(d, cfg.clock())
 	}
 	if err != nil {
-		return RestoreInfo{}, endedBy(ctx, storeError(d.path(), err))
+		return RestoreInfo{}, endedBy(ctx, d.explain(storeError(d.path(), err)))
 	}
 	info.Dir, info.Bytes = to.dir, bytes
 	return info, nil
@@ -182,6 +193,7 @@ type place struct {
 	dir    string // absolute, its links resolved
 	exists bool
 	queue  bool // there is one, to be replaced
+	empty  bool // there is an empty file, which is no queue
 }
 
 func restorePlace(dir string, replace bool, cfg *config) (*place, error) {
@@ -190,7 +202,7 @@ func restorePlace(dir string, replace bool, cfg *config) (*place, error) {
 	if _, err := findFile(dir, &must); err != nil && !errors.Is(err, ErrNoQueue) {
 		return nil, err
 	}
-	abs, err := filepath.Abs(dir)
+	abs, err := absolute(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -200,6 +212,9 @@ func restorePlace(dir string, replace bool, cfg *config) (*place, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := outsideQueues(parent); err != nil {
+			return nil, err
+		}
 		p.dir = filepath.Join(parent, filepath.Base(abs))
 		return p, refuseNetwork(parent, cfg)
 	}
@@ -207,6 +222,9 @@ func restorePlace(dir string, replace bool, cfg *config) (*place, error) {
 		return nil, err
 	}
 	p.exists = true
+	if err := outsideQueues(filepath.Dir(p.dir)); err != nil {
+		return nil, err
+	}
 	if err := refuseNetwork(p.dir, cfg); err != nil {
 		return nil, err
 	}
@@ -216,18 +234,36 @@ func restorePlace(dir string, replace bool, cfg *config) (*place, error) {
 // look tells whether a queue may be put there.
 func (p *place) look(replace bool) error {
 	path := filepath.Join(p.dir, dbFile)
-	_, err := os.Lstat(path)
-	p.queue = err == nil
+	if err := refuseLost(path); err != nil {
+		return err
+	}
+	db, err := os.Lstat(path)
+	journal, _ := sizeOf(path + "-journal") // SQLite would take it for a part of the new database
+	if err != nil && journal > 0 {
+		return fmt.Errorf("%w: %s is missing, but its journal is there: put the database back; if it is lost, move %s away", ErrReplaced, path, path+"-journal")
+	}
+	p.empty = err == nil && db.Mode().IsRegular() && db.Size() == 0 && journal == 0
+	p.queue = err == nil && !p.empty
 	if p.queue && !replace {
 		return fmt.Errorf("%w: there is a queue in %s; name another directory, or have it replaced", ErrExists, p.dir)
 	}
 	if p.queue {
 		return p.mayMove()
 	}
-	for _, suffix := range []string{"-wal", "-journal"} {
-		if _, err := os.Lstat(path + suffix); err == nil { // SQLite would take it for a part of the new database
-			return fmt.Errorf("%w: %s is left of another database; move it away", ErrExists, path+suffix)
+	return nil
+}
+
+// unused refuses a queue that another program than ours has open: it would go on in the old directory.
+func (p *place) unused() error {
+	if !p.queue {
+		return nil
+	}
+	if pids := lockHolders(filepath.Join(p.dir, dbFile)+"-shm", "READ", walOpenLock, walOpenLock); len(pids) > 0 {
+		all := make([]Opener, len(pids))
+		for i, pid := range pids {
+			all[i].PID = pid
 		}
+		return openIn(p.dir, all)
 	}
 	return nil
 }
@@ -283,6 +319,8 @@ func (p *place) take(d *draft, now time.Time) (replaced string, err error) {
 	switch {
 	case !p.exists:
 		return "", d.become(p.dir)
+	case p.empty:
+		return "", d.fillEmpty(p.dir)
 	case !p.queue:
 		return "", d.fill(p.dir)
 	}

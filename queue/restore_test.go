@@ -195,7 +195,7 @@ func TestARestoreToWhereItCannotGoChangesNothing(t *testing.T) {
 		"a WAL without its queue": {"wal", func(dir string) {
 			ok(t, os.Mkdir(dir, 0o700))
 			ok(t, os.WriteFile(filepath.Join(dir, "localqueue.db-wal"), []byte("of another"), 0o600))
-		}, true, queue.ErrExists},
+		}, true, queue.ErrReplaced},
 		"a file":            {"file", func(dir string) { ok(t, os.WriteFile(dir, nil, 0o600)) }, true, queue.ErrNotDirectory},
 		"no parent":         {"no/where", func(string) {}, true, queue.ErrNotDirectory},
 		"the backup itself": {backup, func(string) {}, true, queue.ErrInvalid},

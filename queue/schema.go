@@ -208,6 +208,8 @@ func ensureSchema(ctx context.Context, path string, cfg *config) ([]Migration, e
 		if f, err := identify(ctx, db, path); err == nil && f.wal && f.version == newestVersion(db) && !f.analyzed {
 			return nil, nil
 		}
+	} else if err := refuseLost(path); err != nil { // again: entering may have taken a while
+		return nil, err
 	}
 	unlock, err := lockSchema(ctx, path, cfg.busy)
 	if err != nil {

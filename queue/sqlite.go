@@ -27,6 +27,8 @@ const (
 
 	// pageSize of new files. Each page a transaction dirties is a frame in the WAL, and that is what a commit costs.
 	pageSize = "2048"
+	// longestPath is what SQLite takes as the name of a database: 512 bytes, with "-journal" behind it.
+	longestPath = 504
 	// oldestSQLite is free of the WAL-reset race, which can corrupt a file with several writers (sqlite.org, 3.51.3).
 	oldestSQLite = 3051003
 )
@@ -246,7 +248,7 @@ func storeError(path string, err error) error {
 	case sqlite3.ErrBusy, sqlite3.ErrProtocol, sqlite3.ErrLocked:
 		return fmt.Errorf("%w: %w", ErrBusy, err)
 	case sqlite3.ErrFull:
-		return fmt.Errorf("%w: free some space, nothing was stored: %w", ErrDiskFull, err)
+		return fmt.Errorf("%w: free some space, nothing of this transaction was stored: %w", ErrDiskFull, err)
 	}
 	var e sqlite3.Error
 	if errors.As(err, &e) {
@@ -263,6 +265,9 @@ func storeError(path string, err error) error {
 	case sqlite3.ErrReadonly, sqlite3.ErrPerm:
 		return fmt.Errorf("%w: %s: %w", ErrReadOnly, path, err)
 	case sqlite3.ErrCantOpen:
+		if dir := filepath.Dir(path); errors.Is(unix.Access(dir, unix.W_OK), unix.EROFS) { // SQLite has no word for it: it can't make the WAL's index
+			return fmt.Errorf("%w: %s: %w", ErrReadOnly, dir, unix.EROFS)
+		}
 		if unix.Access(filepath.Dir(path), unix.W_OK) != nil || unix.Access(path, unix.R_OK|unix.W_OK) != nil && fileExists(path) {
 			return fmt.Errorf("%w: check the permissions of %s: %w", ErrReadOnly, filepath.Dir(path), err)
 		}

@@ -38,10 +38,12 @@ type Store struct {
 }
 
 // Open opens the queue in dir, or makes it there. A directory it makes is 0700, the files 0600; an existing directory is
-// left as it is. Options of a queue become the defaults of all queues of the Store.
+// left as it is. What root makes beside another user's database belongs to that user. Options of a queue become the defaults
+// of all queues of the Store.
 //
 // Errors: ErrInvalid (an option), ErrInMemory, ErrNotDirectory, ErrNoQueue, ErrNetworkFS, ErrForeignFile, ErrNewerSchema,
-// ErrCorrupt, ErrReadOnly, ErrDiskFull, ErrIO, ErrBusy. A file that is refused is left unchanged.
+// ErrCorrupt, ErrReadOnly, ErrDiskFull, ErrIO, ErrBusy, ErrReplaced (there is a WAL, but no database). A file that is refused
+// is left unchanged.
 func Open(dir string, opts ...Option) (*Store, error) {
 	cfg, err := configure(opts)
 	if err != nil {
@@ -87,7 +89,10 @@ func open(dir, path string, cfg config) (*Store, error) {
 	s.read = sqlite.New(s.reader)
 	s.bells = newBells(s)
 	if !cfg.noLine {
-		s.w.line, err = turnstile.Open(filepath.Join(filepath.Dir(path), lineFile), plantedTimes(turnstile.Defaults))
+		line := filepath.Join(filepath.Dir(path), lineFile)
+		if err = makeBeside(line); err == nil {
+			s.w.line, err = turnstile.Open(line, plantedTimes(turnstile.Defaults))
+		}
 		if err != nil { // only the order is lost: whoever writes tries again until the lock is free
 			cfg.logger.Warn("localqueue: processes that write have no order", "dir", dir, "err", err)
 		}

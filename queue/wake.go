@@ -68,13 +68,15 @@ type bells struct {
 
 func newBells(s *Store) *bells {
 	b := &bells{s: s, lines: map[bellKey]*line{}, changed: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
-	out, err := doorbell.Open(filepath.Join(filepath.Dir(s.path), bellFile), b.heard)
+	path := filepath.Join(filepath.Dir(s.path), bellFile)
+	err := makeBeside(path)
+	if err == nil {
+		b.out, err = doorbell.Open(path, b.heard)
+	}
 	if err != nil {
 		s.cfg.logger.Warn("localqueue: other processes can't wake this one, nor it them; it looks often instead", "dir", s.dir, "err", err)
 		b.deaf.Store(true)
-		return b
 	}
-	b.out = out
 	return b
 }
 

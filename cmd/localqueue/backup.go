@@ -57,8 +57,8 @@ There must be no queue in --dir, unless --replace is given: then nobody may have
 DIR.replaced-TIME, with all that is in it. BACKUP is only read.`,
 		Args: oneDir("restore"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if a.dir == "" {
-				return usagef("--dir is empty: name a directory")
+			if err := checkDir("--dir", a.dir); err != nil {
+				return err
 			}
 			var finish func()
 			opts.Progress, finish = copyProgress(a)
@@ -91,7 +91,7 @@ func oneDir(verb string) cobra.PositionalArgs {
 		if len(args) != 1 || args[0] == "" {
 			return usagef("%s takes the name of one directory (see %s --help)", verb, cmd.CommandPath())
 		}
-		return nil
+		return checkDir(verb, args[0])
 	}
 }
 

@@ -112,8 +112,8 @@ func (f *benchFlags) fill(cmd *cobra.Command, a *app) error {
 		}
 	}
 	if flags.Changed("dir") {
-		if a.dir == "" {
-			return usagef("--dir is empty: name a directory")
+		if err := checkDir("--dir", a.dir); err != nil {
+			return err
 		}
 		f.config.Dir = a.dir
 	}

@@ -29,8 +29,8 @@ func doctorCmd(a *app) *cobra.Command {
 no other verb opens. Exit 1 if there is a problem; a note is none. For damage inside the file see check.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if a.dir == "" {
-				return usagef("--dir is empty: name a directory")
+			if err := checkDir("--dir", a.dir); err != nil {
+				return err
 			}
 			r, err := doctor.Examine(cmd.Context(), a.dir, a.storeOptions(true)...)
 			if err != nil {
@@ -54,14 +54,22 @@ func (a *app) printReport(r *doctor.Report) error {
 	f := r.Facts
 	err := a.table(func(row func(...any)) {
 		row("directory", fmt.Sprintf("%s (%s, %s free)", safe.Line(f.Dir), f.FileSystem, bytesText(f.FreeBytes)))
-		row("versions", fmt.Sprintf("localqueue %s, SQLite %s, schema %d of %d", newVersionDoc().Version, f.SQLite, f.Schema, f.NewestSchema))
+		row("versions", fmt.Sprintf("localqueue %s, SQLite %s, schema %s of %d", newVersionDoc().Version, f.SQLite, numberText(schemaOrNull(f)), f.NewestSchema))
 		if f.SyncedLevel != "" {
 			row("journal", fmt.Sprintf("%s; with durability %s, synchronous is %s for synced commits, %s for others", or(f.Journal), f.Durability, f.SyncedLevel, f.OtherLevel))
 		} else {
 			row("journal", or(f.Journal))
 		}
-		row("file", fmt.Sprintf("%s, %d pages of %d bytes, %d free", bytesText(f.FileBytes), f.Pages, f.PageSize, f.FreePages))
-		row("WAL", fmt.Sprintf("%s, %d frames, %d not in the file yet", bytesText(f.WALBytes), f.WALFrames, f.WALFrames-f.WALCopied))
+		if f.Pages > 0 {
+			row("file", fmt.Sprintf("%s, %d pages of %d bytes, %d free", bytesText(f.FileBytes), f.Pages, f.PageSize, f.FreePages))
+		} else {
+			row("file", bytesText(f.FileBytes)+", its pages are unknown")
+		}
+		if f.WALKnown || f.WALBytes == 0 {
+			row("WAL", fmt.Sprintf("%s, %d frames, %d not in the file yet", bytesText(f.WALBytes), f.WALFrames, f.WALFrames-f.WALCopied))
+		} else {
+			row("WAL", bytesText(f.WALBytes)+", how much of it is not in the file yet is unknown")
+		}
 		row("open in", openersText(f.Openers))
 	})
 	if err == nil && len(f.Queues) > 0 {
@@ -94,7 +102,7 @@ func (a *app) printDoctorQueues(queues []queue.QueueFacts) error {
 	}
 	more := len(queues) - doctorQueues
 	err := a.table(func(row func(...any)) {
-		row("QUEUE", "READY", "DELAYED", "PROCESSING", "EXPIRED", "ACKED", "FAILED", "OLDEST", "")
+		row(queuesHead...)
 		for _, q := range queues[:min(len(queues), doctorQueues)] {
 			paused := ""
 			if q.Paused {
@@ -120,12 +128,30 @@ func openersText(openers []queue.Opener) string {
 		if o.Stores > 1 {
 			text += fmt.Sprintf(" (%d times)", o.Stores)
 		}
+		if o.Stopped {
+			text += " (stopped)"
+		}
 		parts = append(parts, text)
 	}
 	if len(parts) == 0 {
 		return "no process that this user can see"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// schemaOrNull is the file's schema, where it could be read.
+func schemaOrNull(f *queue.Facts) *int64 {
+	if !f.SchemaKnown() {
+		return nil
+	}
+	return &f.Schema
+}
+
+func numberText(n *int64) string {
+	if n == nil {
+		return "unknown"
+	}
+	return fmt.Sprint(*n)
 }
 
 // counted is a number of things.
@@ -144,7 +170,7 @@ type doctorDoc struct {
 	Dir         string           `json:"dir"`
 	Version     string           `json:"version"`
 	SQLite      string           `json:"sqlite"`
-	Schema      int64            `json:"schema"`
+	Schema      *int64           `json:"schema"` // null: it could not be read
 	Newest      int64            `json:"newest_schema"`
 	Journal     *string          `json:"journal"`
 	Durability  queue.Durability `json:"durability"`
@@ -159,16 +185,18 @@ type doctorDoc struct {
 	FreePages   int64            `json:"free_pages"`
 	Analyzed    bool             `json:"analyzed"`
 	WALBytes    int64            `json:"wal_bytes"`
-	WALFrames   int64            `json:"wal_frames"`
-	WALCopied   int64            `json:"wal_copied"`
+	WALFrames   *int64           `json:"wal_frames"` // null: not known, as on a read-only file system
+	WALCopied   *int64           `json:"wal_copied"`
 	Openers     []openerDoc      `json:"open_in"`
+	Restoring   bool             `json:"restoring"`
 	Queues      []doctorQueueDoc `json:"queues"`
 	Findings    []doctorFinding  `json:"findings"`
 }
 
 type openerDoc struct {
-	PID    int `json:"pid"`
-	Stores int `json:"stores"`
+	PID     int  `json:"pid"`
+	Stores  int  `json:"stores"`
+	Stopped bool `json:"stopped"`
 }
 
 type doctorQueueDoc struct {
@@ -190,11 +218,14 @@ type doctorFinding struct {
 func newDoctorDoc(r *doctor.Report) doctorDoc {
 	f := r.Facts
 	doc := doctorDoc{
-		Healthy: r.Healthy(), At: instant(f.At), Dir: f.Dir, Version: newVersionDoc().Version, SQLite: f.SQLite, Schema: f.Schema, Newest: f.NewestSchema,
+		Healthy: r.Healthy(), At: instant(f.At), Dir: f.Dir, Version: newVersionDoc().Version, SQLite: f.SQLite, Schema: schemaOrNull(f), Newest: f.NewestSchema,
 		Journal: orNull(f.Journal), Durability: f.Durability, SyncedLevel: orNull(f.SyncedLevel), OtherLevel: orNull(f.OtherLevel),
 		FileSystem: f.FileSystem, Network: f.Network, Free: f.FreeBytes, FileBytes: f.FileBytes, PageSize: f.PageSize, Pages: f.Pages, FreePages: f.FreePages,
-		Analyzed: f.Analyzed, WALBytes: f.WALBytes, WALFrames: f.WALFrames, WALCopied: f.WALCopied,
+		Analyzed: f.Analyzed, WALBytes: f.WALBytes, Restoring: f.Restoring,
 		Openers: []openerDoc{}, Queues: []doctorQueueDoc{}, Findings: []doctorFinding{},
+	}
+	if f.WALKnown {
+		doc.WALFrames, doc.WALCopied = &f.WALFrames, &f.WALCopied
 	}
 	for _, o := range f.Openers {
 		doc.Openers = append(doc.Openers, openerDoc(o))

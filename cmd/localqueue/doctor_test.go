@@ -6,8 +6,12 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -40,6 +44,51 @@ func found(doc doctorDoc) (all []string) {
 		all = append(all, string(f.Severity)+" "+string(f.Code))
 	}
 	return all
+}
+
+func TestDoctorTellsOfAWorkerThatIsStopped(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("there is no /proc")
+	}
+	p := newPlace(t)
+	p.put("x")
+	w := start(t, p.command("work", "--", "sh", "-c", "echo runs; exec sleep 600"))
+	w.line()
+	w.signal(syscall.SIGSTOP)
+	t.Cleanup(func() { w.signal(syscall.SIGCONT) })
+	pid := w.cmd.Process.Pid
+	eventually(t, "it is stopped", func() bool { doc, _ := diagnosis(t, p.dir); return slices.Contains(found(doc), "note stopped_process") })
+	doc, screen := diagnosis(t, p.dir)
+	if diff := cmp.Diff([]openerDoc{{PID: pid, Stores: 1, Stopped: true}}, doc.Openers); diff != "" {
+		t.Errorf("open in (-want +got):\n%s", diff)
+	}
+	for _, want := range []string{fmt.Sprintf("process %d (stopped)\n", pid), fmt.Sprintf("kill -CONT %d", pid)} {
+		if !strings.Contains(screen, want) {
+			t.Errorf("no %q on the screen:\n%s", want, screen)
+		}
+	}
+}
+
+func TestDoctorFailsWhileARestoreKeepsTheQueueClosed(t *testing.T) {
+	p := newPlace(t)
+	p.put("x")
+	backup := filepath.Join(t.TempDir(), "backup")
+	p.run(0, "backup", backup)
+	var looks int
+	look := func(done, total int) {
+		if looks++; looks > 1 {
+			return
+		}
+		p.run(5, "put", "y", "--busy-timeout", "20ms")
+		out, _ := p.run(1, "doctor", "--busy-timeout", "20ms", "--json")
+		if !strings.Contains(out, `"healthy":false`) || !strings.Contains(out, `"restoring":true`) || !strings.Contains(out, `"code":"restoring"`) {
+			t.Errorf("it says %s", out)
+		}
+	}
+	if _, err := queue.Restore(t.Context(), backup, p.dir, queue.RestoreOptions{Replace: true, Progress: look}); err != nil || looks == 0 {
+		t.Fatal(err, looks)
+	}
+	p.run(0, "doctor")
 }
 
 // otherProgram runs statements on the file.

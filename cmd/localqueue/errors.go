@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/localqueue/localqueue/archive"
 	"github.com/localqueue/localqueue/cmd/localqueue/internal/safe"
 	"github.com/localqueue/localqueue/queue"
 )
@@ -29,12 +30,13 @@ const (
 )
 
 var (
-	errUsage     = errors.New("usage")           // the command line is wrong; nothing was done
-	errUnhealthy = errors.New("not healthy")     // check has findings
-	errCommand   = errors.New("command")         // work can't run its command
-	errOutput    = errors.New("writing failed")  // stdout is gone
-	errPayload   = errors.New("bad payload")     // an input line or argument isn't what it is said to be
-	errKilled    = errors.New("not all drained") // work had to kill commands to stop
+	errUsage     = errors.New("usage")            // the command line is wrong; nothing was done
+	errUnhealthy = errors.New("not healthy")      // check has findings
+	errCommand   = errors.New("command")          // work can't run its command
+	errOutput    = errors.New("writing failed")   // stdout is gone
+	errPayload   = errors.New("bad payload")      // an input line or argument isn't what it is said to be
+	errInput     = errors.New("unreadable input") // the file or stdin that the input comes from
+	errKilled    = errors.New("not all drained")  // work had to kill commands to stop
 )
 
 // errorClasses gives each kind of error its exit code and its name in JSON. The first that matches counts.
@@ -51,9 +53,19 @@ var errorClasses = []struct {
 	{queue.ErrBusy, exitBusy, "busy"},
 	{queue.ErrEmpty, exitEmpty, "empty"},
 	{queue.ErrNotFound, exitNotFound, "not_found"},
+	{archive.ErrNoSuchQueue, exitNotFound, "no_such_queue"},
 	{queue.ErrPayloadTooLarge, exitError, "payload_too_large"},
 	{queue.ErrInMemory, exitUsage, "in_memory"},
 	{queue.ErrInvalid, exitUsage, "usage"},
+	{queue.ErrImportQueue, exitUsage, "import_queue"},
+	{queue.ErrImportMoved, exitError, "import_moved"},
+	{archive.ErrSameSource, exitError, "same_source"},
+	{archive.ErrOtherSource, exitError, "other_source"},
+	{archive.ErrOtherInput, exitError, "other_input"},
+	{archive.ErrVersion, exitError, "newer_version"},
+	{archive.ErrTruncated, exitError, "truncated"},
+	{archive.ErrLine, exitError, "broken_line"},
+	{archive.ErrExists, exitError, "file_exists"},
 	{queue.ErrNoQueue, exitError, "no_queue"},
 	{queue.ErrDuplicate, exitError, "duplicate"},
 	{queue.ErrNotFailed, exitError, "not_failed"},
@@ -75,6 +87,7 @@ var errorClasses = []struct {
 	{errUnhealthy, exitError, "unhealthy"},
 	{errCommand, exitError, "command"},
 	{errPayload, exitError, "bad_payload"},
+	{errInput, exitError, "input"},
 	{errKilled, exitError, "killed"},
 	{context.DeadlineExceeded, exitBusy, "timeout"},
 	{context.Canceled, exitError, "interrupted"},
@@ -182,8 +195,17 @@ func message(err error) string {
 	case errors.Is(err, context.Canceled):
 		text = "interrupted"
 	}
-	return text
+	return inFlags.Replace(text)
 }
+
+// inFlags has the engine's texts name what the command line has, instead of what a Go program calls.
+var inFlags = strings.NewReplacer(
+	" (WithMaxPayload)", "",
+	"(WithMaxPending)", "(--max-pending)",
+	"run Check on it", "run localqueue check on it",
+	"UniqueWhilePending needs a JobID", "--unique-while-pending needs --job-id",
+	"invalid argument: At(", "invalid argument: --at (",
+)
 
 func newLoss(err error) queue.LossCause {
 	if lost := (*queue.LeaseLostError)(nil); errors.As(err, &lost) {

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"io"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 
@@ -27,23 +28,35 @@ func exportCmd(a *app) *cobra.Command {
 		Long: `Write the jobs, in whatever state, with their history, as JSON Lines: of all queues, unless --queue or LOCALQUEUE_QUEUE
 names one. Other work goes on meanwhile; each job is as it was at the moment it was read.
 
-Without --out the lines go to stdout. With it they go to F.part, which becomes F when it is whole and on the disk; what was
+Without --out, or with --out -, the lines go to stdout. With it they go to F.part, which becomes F when it is whole and on the disk; what was
 broken off goes on with --resume. import reads them back.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if out == "" && (cmd.Flags().Changed("out") || opts.Resume || opts.Overwrite) {
+			about := cmd.Flags().Changed("out") && out != "-" || opts.Resume || opts.Overwrite
+			if out == "-" {
+				out = "" // stdout
+			}
+			if out == "" && about {
 				return usagef("--out is missing: name the file; --resume and --force are about it")
 			}
 			if cmd.Flags().Changed("queue") || a.getenv("LOCALQUEUE_QUEUE") != "" {
 				opts.Queue = a.queue
 			}
-			return a.existing(func(q *queue.Queue) error { return a.export(cmd, q.Store(), out, opts) })
+			return a.with(true, func(q *queue.Queue) error { return a.export(cmd, q.Store(), out, opts) }, a.oneDocument()...)
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "the `file` to write; stdout if it is left out")
+	cmd.Flags().StringVar(&out, "out", "", "the `file` to write; stdout if it is left out, or -")
 	cmd.Flags().BoolVar(&opts.Resume, "resume", false, "go on with F.part, if it is there")
 	cmd.Flags().BoolVar(&opts.Overwrite, "force", false, "replace F, if it is there")
 	return cmd
+}
+
+// oneDocument keeps the warnings of the store away from the JSON on stderr: what they tell ends an export or import as its error.
+func (a *app) oneDocument() []queue.Option {
+	if !a.json {
+		return nil
+	}
+	return []queue.Option{queue.WithLogger(slog.New(slog.DiscardHandler))}
 }
 
 func (a *app) export(cmd *cobra.Command, s *queue.Store, out string, opts archive.FileOptions) error {
@@ -65,6 +78,9 @@ func (a *app) export(cmd *cobra.Command, s *queue.Store, out string, opts archiv
 	bar.finish()
 	if errors.Is(err, archive.ErrExists) && !opts.Overwrite && !opts.Resume {
 		return failf(err, "%v; --force replaces F, --resume goes on with F.part", err)
+	}
+	if errors.Is(err, queue.ErrDiskFull) {
+		return failf(err, "%v; --resume goes on with F.part", err)
 	}
 	if err != nil {
 		return err

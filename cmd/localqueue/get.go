@@ -68,7 +68,7 @@ func claim(ctx context.Context, q *queue.Queue, wait time.Duration, n int) ([]*q
 // whyEmpty tells a pause from an empty queue.
 func whyEmpty(ctx context.Context, q *queue.Queue, text string) string {
 	if st, err := q.Stats(ctx); err == nil && st.Paused {
-		text += fmt.Sprintf(": it is paused, with %d ready; localqueue resume goes on", st.Ready)
+		text += fmt.Sprintf(": it is paused, with %d due; localqueue resume goes on", st.Ready-st.Delayed)
 	}
 	return text
 }

@@ -48,7 +48,7 @@ available_at, max_attempts, ...). Those without a queue go to that of --queue.`,
 			}
 			defer func() { _ = src.Close() }()
 			opts.Queue = a.queue
-			return a.with(false, func(q *queue.Queue) error { return a.importFrom(cmd.Context(), q.Store(), src, opts) })
+			return a.with(false, func(q *queue.Queue) error { return a.importFrom(cmd.Context(), q.Store(), src, opts) }, a.oneDocument()...)
 		},
 	}
 	cmd.Flags().StringVar(&opts.Name, "name", "", "tells this import from others; an export has a `name` of its own")
@@ -64,7 +64,7 @@ func (a *app) input(args []string) (io.ReadCloser, error) {
 	}
 	f, err := os.Open(args[0])
 	if err != nil {
-		return nil, failf(errPayload, "%v", err)
+		return nil, failf(errInput, "%v", err)
 	}
 	return f, nil
 }
@@ -86,8 +86,11 @@ func (a *app) importFrom(ctx context.Context, s *queue.Store, src io.Reader, opt
 	if res.KeptIDs {
 		ids = "ids kept"
 	}
-	return a.print(importDoc{Import: res.Name, Stored: res.Stored, Duplicates: res.Duplicates, Lines: res.Lines, Earlier: res.Earlier, KeptIDs: res.KeptIDs},
-		"imported %d (%s), left out %d whose job_id is held, %d lines were in before\n", res.Stored, ids, res.Duplicates, res.Earlier)
+	doc := importDoc{Import: res.Name, Stored: res.Stored, Duplicates: res.Duplicates, Lines: res.Lines, Earlier: res.Earlier, KeptIDs: res.KeptIDs}
+	if res.Lines == res.Earlier && res.Lines > 0 {
+		return a.print(doc, "nothing new: all %d lines were in already\n", res.Lines)
+	}
+	return a.print(doc, "imported %d (%s), left out %d whose job_id is held, %d lines were in before\n", res.Stored, ids, res.Duplicates, res.Earlier)
 }
 
 // importFailure says what is in, and gives a bad input the exit code of one: it is no mistake on the command line.
@@ -97,15 +100,25 @@ func importFailure(err error, res archive.ImportResult) error {
 	switch {
 	case errors.Is(err, archive.ErrUnnamed):
 		return failf(errUsage, "the first line is no header of an export: give lines from elsewhere a name with --name")
+	case errors.Is(err, archive.ErrSameSource):
+		return failf(err, "%v: --dir names another directory, --name NAME stores the copies on purpose", err)
+	case errors.Is(err, archive.ErrOtherInput):
+		return failf(err, "%v (--name)", err)
+	case errors.Is(err, queue.ErrImportQueue):
+		return failf(err, "%v with --queue", err)
 	case errors.As(err, &line):
-		if kind = errPayload; errors.Is(err, queue.ErrPayloadTooLarge) {
-			kind = queue.ErrPayloadTooLarge
+		kind = errPayload
+		for _, more := range []error{queue.ErrPayloadTooLarge, archive.ErrVersion, archive.ErrTruncated} {
+			if errors.Is(err, more) {
+				kind = more
+			}
 		}
 		return detail(failf(kind, "%v; %d jobs stored before it: mend it, and repeat the import", err, res.Stored), func(d *errorDoc) { d.Line = int(line.Line) })
-	case errors.Is(err, archive.ErrTruncated), errors.Is(err, archive.ErrOtherInput):
-		kind = errPayload
 	}
-	return failf(kind, "%s; %d jobs stored: a repeat goes on behind them", message(err), res.Stored)
+	if res.Stored == 0 {
+		return failf(kind, "%s; no job was stored: repeat the import", message(err))
+	}
+	return failf(kind, "%s; %d jobs were stored before that: a repeat goes on behind them", message(err), res.Stored)
 }
 
 // interruptible makes a reader end with the context, also while it waits for a pipe.
@@ -113,6 +126,9 @@ func interruptible(ctx context.Context, src io.Reader) (r io.Reader, stop func()
 	pipe, w := io.Pipe()
 	go func() {
 		_, err := io.Copy(w, src)
+		if err != nil {
+			err = failf(errInput, "%v", err)
+		}
 		_ = w.CloseWithError(err) // nil is io.EOF
 	}()
 	forget := context.AfterFunc(ctx, func() { _ = w.CloseWithError(ctx.Err()) })

@@ -3,6 +3,10 @@
 package main
 
 import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,6 +39,9 @@ func purgeCmd(a *app) *cobra.Command {
 				if err != nil {
 					return detail(err, func(d *errorDoc) { d.Queue, d.Changed = q.Name(), &n })
 				}
+				if n == 0 && !a.json && !known(cmd.Context(), q) {
+					a.note("there is no queue %q in %s, nor was there ever one: localqueue queues lists them", q.Name(), safe.Line(a.dir))
+				}
 				return a.print(countDoc{Queue: q.Name(), Removed: n}, "purged %d\n", n)
 			})
 		},
@@ -42,6 +49,12 @@ func purgeCmd(a *app) *cobra.Command {
 	cmd.Flags().DurationVar(&opts.OlderThan, "older-than", 0, "finished at least so long ago")
 	cmd.Flags().BoolVar(&opts.Failed, "include-failed", false, "the dead letters too")
 	return cmd
+}
+
+// known tells whether the queue ever had a job or a setting; true also where that can't be read.
+func known(ctx context.Context, q *queue.Queue) bool {
+	all, err := q.Store().Queues(ctx)
+	return err != nil || slices.ContainsFunc(all, func(s queue.Stats) bool { return s.Queue == q.Name() })
 }
 
 type setDoc struct {
@@ -88,24 +101,57 @@ func setCmd(a *app) *cobra.Command {
 }
 
 type vacuumDoc struct {
-	Vacuumed bool `json:"vacuumed"`
+	Vacuumed bool  `json:"vacuumed"`
+	Before   int64 `json:"before_bytes"` // of the file and its WAL
+	After    int64 `json:"after_bytes"`
+	WAL      int64 `json:"wal_bytes"`  // of those after
+	Pinned   bool  `json:"wal_pinned"` // the WAL could not be emptied: the space is not back yet
 }
 
 func vacuumCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "vacuum",
 		Short: "Give the space of removed jobs back to the file system",
-		Args:  noArgs,
+		Long: `Give the space of removed jobs back to the file system, and say how much the file and its WAL had and have. Other writers
+wait meanwhile. While another process reads on and on, the WAL can't be emptied, and the space comes back later: that is noted.`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.existing(func(q *queue.Queue) error {
+				before := bytesOnDisk(a.dir)
 				if err := q.Store().Vacuum(cmd.Context()); err != nil {
 					return err
 				}
-				return a.print(vacuumDoc{true}, "")
+				after, err := queue.Inspect(cmd.Context(), a.dir, a.storeOptions(true)...)
+				if err != nil {
+					return failf(err, "the file is vacuumed, but what it has now can't be seen: %v", err)
+				}
+				doc := vacuumDoc{Vacuumed: true, Before: before, After: after.FileBytes + after.WALBytes, WAL: after.WALBytes, Pinned: walKeptAll(after)}
+				if doc.Pinned && !a.json {
+					a.note("the WAL could not be emptied, since another process reads: the space comes back with a later write, or another vacuum, when that has ended")
+				}
+				return a.print(doc, "%d bytes before, %d after\n", doc.Before, doc.After)
 			})
 		},
 	}
 }
+
+// bytesOnDisk is what the file and its WAL have.
+func bytesOnDisk(dir string) (n int64) {
+	file := filepath.Join(dir, "localqueue.db")
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		file = target
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		if st, err := os.Stat(file + suffix); err == nil {
+			n += st.Size()
+		}
+	}
+	return n
+}
+
+// walKeptAll tells whether the pages that a vacuum has written are still in the WAL, and not all in the file. Emptied, it holds
+// no more than what was written since.
+func walKeptAll(f *queue.Facts) bool { return f.WALFrames >= f.Pages && f.WALFrames > f.WALCopied }
 
 type checkDoc struct {
 	Healthy  bool         `json:"healthy"`
@@ -134,7 +180,7 @@ func checkCmd(a *app) *cobra.Command {
 					return err
 				}
 				if len(found) > 0 {
-					return failf(errUnhealthy, "%d findings: make a copy of the directory before anything else", len(found))
+					return failf(errUnhealthy, "%s: make a copy of the directory before anything else", counted(len(found), "finding"))
 				}
 				return nil
 			})

@@ -39,7 +39,9 @@ func statsCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "stats",
 		Short: "Count the queue's jobs by state",
-		Args:  noArgs,
+		Long: `Count the queue's jobs by state. A delayed job is ready, but not yet due: ready counts it, and delayed says how many those
+are. Likewise expired are those of processing whose lease has ended. oldest is the age of the oldest job that is due.`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.existing(func(q *queue.Queue) error {
 				s, err := q.Stats(cmd.Context())
@@ -57,9 +59,9 @@ func statsCmd(a *app) *cobra.Command {
 				return a.table(func(row func(...any)) {
 					row("queue", safe.Line(doc.Queue))
 					row("ready", doc.Ready)
-					row("delayed", doc.Delayed)
+					row("  delayed", doc.Delayed)
 					row("processing", doc.Processing)
-					row("expired", doc.Expired)
+					row("  expired", doc.Expired)
 					row("acked", doc.Acked)
 					row("failed", doc.Failed)
 					row("oldest", doc.OldestAge)
@@ -71,11 +73,16 @@ func statsCmd(a *app) *cobra.Command {
 	}
 }
 
+// queuesHead is the head of a table of queues. What stands in brackets is a part of the column before it.
+var queuesHead = []any{"QUEUE", "READY", "(DELAYED)", "PROCESSING", "(EXPIRED)", "ACKED", "FAILED", "OLDEST", ""}
+
 func queuesCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "queues",
 		Short: "Count the jobs of every queue",
-		Args:  noArgs,
+		Long: `Count the jobs of every queue. What stands in brackets is a part of the column before it: a delayed job is ready, but not
+yet due, and READY counts it; an expired one is processing, but its lease has ended.`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.existing(func(q *queue.Queue) error {
 				all, err := q.Store().Queues(cmd.Context())
@@ -91,7 +98,7 @@ func queuesCmd(a *app) *cobra.Command {
 					return nil
 				}
 				return a.table(func(row func(...any)) {
-					row("QUEUE", "READY", "DELAYED", "PROCESSING", "EXPIRED", "ACKED", "FAILED", "OLDEST", "")
+					row(queuesHead...)
 					for _, s := range all {
 						paused := ""
 						if s.Paused {

@@ -30,8 +30,13 @@ func migrateCmd(a *app) *cobra.Command {
 		&cobra.Command{
 			Use:   "status",
 			Short: "List the steps of the schema and whether the file has them",
-			Args:  noArgs,
+			Long: `List the steps of the schema and whether the file has them. No job and no schema changes. Like any reader that is the last
+to leave, it copies a WAL that a killed process has left into the file.`,
+			Args: noArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
+				if err := checkDir("--dir", a.dir); err != nil {
+					return err
+				}
 				steps, err := queue.MigrateStatus(cmd.Context(), a.dir, a.storeOptions(true)...)
 				if err != nil {
 					return err
@@ -44,6 +49,9 @@ func migrateCmd(a *app) *cobra.Command {
 			Short: "Apply the steps that the file lacks, making it if need be, and list them",
 			Args:  noArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
+				if err := checkDir("--dir", a.dir); err != nil {
+					return err
+				}
 				steps, err := queue.Migrate(cmd.Context(), a.dir, a.storeOptions(false)...)
 				if err != nil {
 					return err

@@ -300,7 +300,7 @@ func TestCheckSaysWhatIsWrongAndExitsWithOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, errs := p.run(1, "check")
-	if !strings.Contains(out, "\ndefault  -   ") || !strings.HasPrefix(errs, "localqueue: 1 findings") {
+	if !strings.Contains(out, "\ndefault  -   ") || !strings.HasPrefix(errs, "localqueue: 1 finding:") {
 		t.Errorf("%s%s", out, errs)
 	}
 	out, errs = p.run(1, "check", "--quick", "--json")

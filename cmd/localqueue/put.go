@@ -67,7 +67,7 @@ line is refused, put stops with its number, and the jobs before it stay.`,
 	flags.Int16Var(&f.priority, "priority", 0, "higher goes first")
 	flags.IntVar(&f.maxRetries, "max-retries", queue.DefaultMaxRetries, "deliveries after the first; 0 is one delivery")
 	flags.StringArrayVar(&f.headers, "header", nil, "attach `NAME=VALUE`; may be repeated")
-	flags.IntVar(&f.maxPending, "max-pending", 0, "refuse (exit 6) while the queue has this many ready and leased jobs")
+	flags.IntVar(&f.maxPending, "max-pending", 0, "refuse (exit 6) while the queue has this many ready (also delayed) and leased jobs")
 	flags.DurationVar(&f.wait, "wait", 0, "with --max-pending: how long to wait for room")
 	return cmd
 }
@@ -140,7 +140,7 @@ func (a *app) source(file string) (io.ReadCloser, error) {
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, failf(errPayload, "%v", err)
+		return nil, failf(errInput, "%v", err)
 	}
 	return f, nil
 }
@@ -240,7 +240,7 @@ func readAll(ctx context.Context, r io.Reader) ([]byte, error) {
 	select {
 	case r := <-done:
 		if r.err != nil {
-			return nil, failf(errPayload, "reading the payload: %v", r.err)
+			return nil, failf(errInput, "reading the payload: %v", r.err)
 		}
 		return r.b, nil
 	case <-ctx.Done():

@@ -214,7 +214,7 @@ func readLine(r *bufio.Reader, f *putFlags, limit int) (payload []byte, more boo
 				return nil, false, nil
 			}
 		case err != nil:
-			return nil, true, failf(errPayload, "reading the input: %v", err)
+			return nil, true, failf(errInput, "reading the input: %v", err)
 		}
 		break
 	}

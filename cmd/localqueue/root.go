@@ -140,15 +140,15 @@ func helpCmd() *cobra.Command {
 
 // open opens the store of the global flags. With must it has to be there already.
 func (a *app) open(must bool, opts ...queue.Option) (*queue.Store, error) {
-	if a.dir == "" {
-		return nil, usagef("--dir is empty: name a directory")
+	if err := checkDir("--dir", a.dir); err != nil {
+		return nil, err
 	}
 	opts = append([]queue.Option{queue.WithQueue(a.queue)}, opts...)
 	return queue.Open(a.dir, a.storeOptions(must, opts...)...)
 }
 
 func (a *app) storeOptions(must bool, opts ...queue.Option) []queue.Option {
-	opts = append(opts, queue.WithBusyTimeout(a.busy), queue.WithDurability(queue.Durability(a.durability)), queue.WithLogger(a.logger()))
+	opts = append([]queue.Option{queue.WithBusyTimeout(a.busy), queue.WithDurability(queue.Durability(a.durability)), queue.WithLogger(a.logger())}, opts...)
 	if must {
 		opts = append(opts, queue.MustExist())
 	}
@@ -200,6 +200,22 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return usagef("%s takes no argument, not %q", cmd.CommandPath(), args[0])
 	}
 	return nil
+}
+
+// checkDir refuses what names no directory: nothing, or a URL, for which a directory "file:" would be made. (A database in memory
+// is refused with words of its own.)
+func checkDir(what, dir string) error {
+	if dir == "" {
+		return usagef("%s is empty: name a directory", what)
+	}
+	path, isURL := strings.CutPrefix(dir, "file:")
+	if !isURL || strings.HasPrefix(path, ":memory:") {
+		return nil
+	}
+	if host, rooted := strings.CutPrefix(path, "//"); rooted {
+		path = host
+	}
+	return usagef("%s %q is a URL: name the directory itself, as in %s", what, dir, cmp.Or(path, "/var/lib/queue"))
 }
 
 func atMostOneArg(cmd *cobra.Command, args []string) error {

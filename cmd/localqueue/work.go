@@ -115,8 +115,11 @@ type work struct {
 const leaveLag = time.Second
 
 func runWork(ctx context.Context, a *app, f *workFlags, path string, args []string) (err error) {
-	dir, err := filepath.Abs(a.dir)
-	if err != nil {
+	dir := a.dir
+	if real, err := filepath.EvalSymlinks(dir); err == nil { // else it is to be made; Abs alone would take link/.. for the link's parent
+		dir = real
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
 	w := &work{app: a, flags: f, path: path, args: args, env: inherited(a.environ(), dir)}

@@ -105,6 +105,9 @@ func Prepare(ctx context.Context, db DBTX) (*Queries, error) {
 	if q.historyStmt, err = db.PrepareContext(ctx, history); err != nil {
 		return nil, fmt.Errorf("error preparing query History: %w", err)
 	}
+	if q.identityStmt, err = db.PrepareContext(ctx, identity); err != nil {
+		return nil, fmt.Errorf("error preparing query Identity: %w", err)
+	}
 	if q.importDeliveryStmt, err = db.PrepareContext(ctx, importDelivery); err != nil {
 		return nil, fmt.Errorf("error preparing query ImportDelivery: %w", err)
 	}
@@ -396,6 +399,11 @@ func (q *Queries) Close() error {
 	if q.historyStmt != nil {
 		if cerr := q.historyStmt.Close(); cerr != nil {
 			err = fmt.Errorf("error closing historyStmt: %w", cerr)
+		}
+	}
+	if q.identityStmt != nil {
+		if cerr := q.identityStmt.Close(); cerr != nil {
+			err = fmt.Errorf("error closing identityStmt: %w", cerr)
 		}
 	}
 	if q.importDeliveryStmt != nil {
@@ -719,6 +727,7 @@ type Queries struct {
 	heldStmt              *sql.Stmt
 	highestIDStmt         *sql.Stmt
 	historyStmt           *sql.Stmt
+	identityStmt          *sql.Stmt
 	importDeliveryStmt    *sql.Stmt
 	importJobStmt         *sql.Stmt
 	importSettingsStmt    *sql.Stmt
@@ -803,6 +812,7 @@ func (q *Queries) WithTx(tx *sql.Tx) *Queries {
 		heldStmt:              q.heldStmt,
 		highestIDStmt:         q.highestIDStmt,
 		historyStmt:           q.historyStmt,
+		identityStmt:          q.identityStmt,
 		importDeliveryStmt:    q.importDeliveryStmt,
 		importJobStmt:         q.importJobStmt,
 		importSettingsStmt:    q.importSettingsStmt,

@@ -11,24 +11,26 @@ import (
 )
 
 const advanceImport = `-- name: AdvanceImport :execrows
-UPDATE imports SET lines = ?1, digest = ?2, updated_at = ?3
-WHERE name = ?4 AND lines = CAST(?5 AS INTEGER) AND digest = CAST(?6 AS TEXT)
+UPDATE imports SET lines = ?1, digest = ?2, queue = COALESCE(queue, ?3), updated_at = ?4
+WHERE name = ?5 AND lines = CAST(?6 AS INTEGER) AND digest = CAST(?7 AS TEXT)
 `
 
 type AdvanceImportParams struct {
 	Lines      int64
 	Digest     string
+	Queue      *string
 	Now        int64
 	Name       string
 	FromLines  int64
 	FromDigest string
 }
 
-// AdvanceImport moves an import on from where the caller believes it to be. 0 rows: another process has moved it.
+// AdvanceImport moves an import on from where the caller believes it to be; the queue, once there, stays. 0 rows: another process has moved it.
 func (q *Queries) AdvanceImport(ctx context.Context, arg AdvanceImportParams) (int64, error) {
 	result, err := q.exec(ctx, q.advanceImportStmt, advanceImport,
 		arg.Lines,
 		arg.Digest,
+		arg.Queue,
 		arg.Now,
 		arg.Name,
 		arg.FromLines,
@@ -212,6 +214,18 @@ func (q *Queries) ExportPage(ctx context.Context, arg ExportPageParams) ([]Expor
 	return items, nil
 }
 
+const identity = `-- name: Identity :one
+SELECT id FROM identity WHERE one = 1
+`
+
+// Identity tells this file from all others. One row, by its key.
+func (q *Queries) Identity(ctx context.Context) (string, error) {
+	row := q.queryRow(ctx, q.identityStmt, identity)
+	var id string
+	err := row.Scan(&id)
+	return id, err
+}
+
 const importDelivery = `-- name: ImportDelivery :exec
 INSERT INTO deliveries (message_id, delivery, attempt, started_at, ended_at, outcome, error, worker)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
@@ -319,20 +333,26 @@ func (q *Queries) ImportSettings(ctx context.Context, arg ImportSettingsParams) 
 }
 
 const imported = `-- name: Imported :one
-SELECT lines, digest, keeps_ids FROM imports WHERE name = ?1
+SELECT lines, digest, keeps_ids, queue FROM imports WHERE name = ?1
 `
 
 type ImportedRow struct {
 	Lines    int64
 	Digest   string
 	KeepsIds int64
+	Queue    *string
 }
 
 // Imported is how far the import of that name has come.
 func (q *Queries) Imported(ctx context.Context, name string) (ImportedRow, error) {
 	row := q.queryRow(ctx, q.importedStmt, imported, name)
 	var i ImportedRow
-	err := row.Scan(&i.Lines, &i.Digest, &i.KeepsIds)
+	err := row.Scan(
+		&i.Lines,
+		&i.Digest,
+		&i.KeepsIds,
+		&i.Queue,
+	)
 	return i, err
 }
 

@@ -79,10 +79,12 @@ func (d *board) between(key Key, found []int, a, b, n int) []int {
 	return d.between(key, d.between(key, found, a, slot, n), slot+1, b, n)
 }
 
-// openFIFO opens a FIFO for reading, or makes it. Opened for writing too, it never reads an end when a writer leaves.
-func openFIFO(path string) (*os.File, error) {
-	if err := unix.Mkfifo(path, 0o600); err != nil && !errors.Is(err, unix.EEXIST) {
-		return nil, &fs.PathError{Op: "mkfifo", Path: path, Err: err}
+// openFIFO opens a FIFO for reading, or makes it, for the board's owner. Opened for writing too, it never reads an end when a
+// writer leaves.
+func (d *board) openFIFO(path string) (*os.File, error) {
+	made := unix.Mkfifo(path, 0o600)
+	if made != nil && !errors.Is(made, unix.EEXIST) {
+		return nil, &fs.PathError{Op: "mkfifo", Path: path, Err: made}
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -91,7 +93,27 @@ func openFIFO(path string) (*os.File, error) {
 	if st, err := f.Stat(); err != nil || st.Mode()&fs.ModeNamedPipe == 0 {
 		return nil, errors.Join(&fs.PathError{Op: "open", Path: path, Err: fs.ErrExist}, f.Close())
 	}
+	if made == nil {
+		if err := d.giveToOwner(f); err != nil {
+			return nil, errors.Join(err, os.Remove(path), f.Close())
+		}
+	}
 	return f, nil
+}
+
+// giveToOwner gives a FIFO that root has made to the owner of the board, who must be able to ring.
+func (d *board) giveToOwner(fifo *os.File) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(d.fd), &st); err != nil {
+		return err
+	}
+	if st.Uid == 0 && st.Gid == 0 {
+		return nil
+	}
+	return fifo.Chown(int(st.Uid), int(st.Gid))
 }
 
 // send rings at a slot. False: nobody is there any more. A full pipe has been rung often enough.

@@ -174,7 +174,7 @@ func (b *Bell) hang() error {
 		if !b.board.take(slot) {
 			continue
 		}
-		f, err := openFIFO(b.fifoPath(slot))
+		f, err := b.board.openFIFO(b.fifoPath(slot))
 		if errors.Is(err, fs.ErrExist) { // a file of somebody else's is in the way
 			b.board.yield(slot)
 			continue

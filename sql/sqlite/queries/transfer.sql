@@ -17,17 +17,21 @@ SELECT * FROM jobs WHERE id > CAST(@after AS INTEGER) AND id <= CAST(@upto AS IN
 SELECT message_id, delivery, attempt, started_at, ended_at, outcome, error, worker FROM deliveries
 WHERE message_id > CAST(@after AS INTEGER) AND message_id <= CAST(@upto AS INTEGER) ORDER BY message_id, delivery;
 
+-- Identity tells this file from all others. One row, by its key.
+-- name: Identity :one
+SELECT id FROM identity WHERE one = 1;
+
 -- Imported is how far the import of that name has come.
 -- name: Imported :one
-SELECT lines, digest, keeps_ids FROM imports WHERE name = @name;
+SELECT lines, digest, keeps_ids, queue FROM imports WHERE name = @name;
 
 -- BeginImport notes an import, in the transaction of its first jobs. Nothing on a conflict: AdvanceImport will notice.
 -- name: BeginImport :exec
 INSERT INTO imports (name, lines, digest, keeps_ids, started_at, updated_at) VALUES (@name, 0, '', @keeps_ids, @now, @now) ON CONFLICT DO NOTHING;
 
--- AdvanceImport moves an import on from where the caller believes it to be. 0 rows: another process has moved it.
+-- AdvanceImport moves an import on from where the caller believes it to be; the queue, once there, stays. 0 rows: another process has moved it.
 -- name: AdvanceImport :execrows
-UPDATE imports SET lines = @lines, digest = @digest, updated_at = @now
+UPDATE imports SET lines = @lines, digest = @digest, queue = COALESCE(queue, sqlc.narg('queue')), updated_at = @now
 WHERE name = @name AND lines = CAST(@from_lines AS INTEGER) AND digest = CAST(@from_digest AS TEXT);
 
 -- ReserveIDs keeps the ids that an import brings along from being given to others meanwhile. It never goes back: an id is
