@@ -102,7 +102,7 @@ func (q *Queue) DeleteMany(ctx context.Context, f DeleteFilter) (removed int, er
 			step := ids[:min(stride.rows, len(ids))]
 			ids = ids[len(step):]
 			var n int64
-			err := q.s.write(ctx, &op{sync: synced, alone: true, run: func(t *txn) error {
+			err := q.s.write(ctx, &op{sync: synced, alone: true, rows: len(step), run: func(t *txn) error {
 				defer func() { t.ring(forRoom, q.name, int(n)) }()
 				return stride.timed(func() (err error) {
 					n, err = t.q.DeleteMany(context.Background(), sqlite.DeleteManyParams{Ids: idList(step), Queue: q.name, Status: status, Delayed: delayed})

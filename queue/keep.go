@@ -55,7 +55,7 @@ func (q *Queue) purgeSteps(ctx context.Context, before int64, purge purgeQuery, 
 	for stride := newStride(); ; {
 		rows := int64(stride.rows)
 		var n int64
-		err := q.s.write(ctx, &op{sync: synced, alone: true, run: func(t *txn) error {
+		err := q.s.write(ctx, &op{sync: synced, alone: true, rows: int(rows), run: func(t *txn) error {
 			return stride.timed(func() (err error) {
 				n, err = purge(t.q, context.Background(), sqlite.PurgeAckedParams{Queue: q.name, Before: before, N: rows})
 				return err
