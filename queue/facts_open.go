@@ -117,10 +117,14 @@ func (in *inspection) readPages(ctx context.Context, f *Facts) error {
 	if !f.WALOver() {
 		return nil
 	}
+	copied := f.WALCopied
 	if f.Readers, err = steadyReaders(ctx, in.file+"-shm"); err != nil {
 		return err
 	}
 	in.readWAL(ctx, conn, f)
+	if f.WALCopied != copied { // many short reads may look like a long one, but let the copying go on
+		f.Readers = nil
+	}
 	return nil
 }
 
