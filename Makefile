@@ -64,7 +64,7 @@ vulns: ## no known vulnerability is reachable; where the database can't be had, 
 faults: ## break the product on purpose: each suite must fail on the faults it is there to catch
 	go run ./internal/plantedrun
 
-iofaults: ## every operation meets every fault of the disk at every call where it can come (a part of that is in go test): some minutes
+iofaults: ## every operation meets every fault of the disk at every call where it can come (a part of that is in go test): more than half an hour
 	LOCALQUEUE_IOFAULTS=full go test -count=1 -timeout 60m -v ./chaos/iofault
 
 IMAGES ?= 500
