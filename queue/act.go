@@ -79,44 +79,50 @@ func (q *Queue) DeleteMany(ctx context.Context, f DeleteFilter) (removed int, er
 	if err != nil {
 		return 0, q.s.readError(ctx, err)
 	}
-	const span = 10 * stepRows
+	const page = 10 * stepRows
 	stride := newStride()
-	for after := int64(0); after < last; {
-		next, err := q.s.read.ExportPage(ctx, sqlite.ExportPageParams{After: after, Upto: last, N: 1})
+	for after := int64(0); ; {
+		rows, err := q.s.read.StateIDs(ctx, sqlite.StateIDsParams{After: after, Upto: last, Queue: q.name, Status: status, Delayed: delayed, Before: before, N: page})
 		if err != nil {
 			return removed, q.s.readError(ctx, err)
 		}
-		if len(next) == 0 {
-			break
+		if len(rows) == 0 {
+			return removed, nil
 		}
-		after = next[0].ID - 1 // ids may have gaps of any size
-		ids, err := q.s.read.StateIDs(ctx, sqlite.StateIDsParams{After: after, Upto: after + span, Queue: q.name, Status: status, Delayed: delayed, Before: before})
-		if err != nil {
-			return removed, q.s.readError(ctx, err)
+		after = rows[len(rows)-1].ID
+		var ids []int64
+		for _, r := range rows {
+			if r.Picked != 0 {
+				ids = append(ids, r.ID)
+			}
 		}
 		if f.DryRun {
 			removed += len(ids)
-			ids = nil
+			continue
 		}
 		for len(ids) > 0 {
 			step := ids[:min(stride.rows, len(ids))]
 			ids = ids[len(step):]
-			var n int64
-			err := q.s.write(ctx, &op{sync: synced, alone: true, rows: len(step), run: func(t *txn) error {
-				defer func() { t.ring(forRoom, q.name, int(n)) }()
-				return stride.timed(func() (err error) {
-					n, err = t.q.DeleteMany(context.Background(), sqlite.DeleteManyParams{Ids: idList(step), Queue: q.name, Status: status, Delayed: delayed})
-					return err
-				})
-			}})
+			n, err := q.deleteStep(ctx, stride, sqlite.DeleteManyParams{Ids: idList(step), Queue: q.name, Status: status, Delayed: delayed}, len(step))
 			if err != nil {
 				return removed, err
 			}
-			removed += int(n)
+			removed += n
 		}
-		after += span
 	}
-	return removed, nil
+}
+
+func (q *Queue) deleteStep(ctx context.Context, stride *stride, p sqlite.DeleteManyParams, rows int) (int, error) {
+	var n int64
+	err := q.s.write(ctx, &op{sync: synced, alone: true, rows: rows, run: func(t *txn) error {
+		err := stride.timed(func() (err error) {
+			n, err = t.q.DeleteMany(context.Background(), p)
+			return err
+		})
+		t.ring(forRoom, q.name, int(n))
+		return err
+	}})
+	return int(n), err
 }
 
 // act is an operator's action: rare, and in a transaction of its own, since it may fail after it has changed something.

@@ -599,43 +599,50 @@ func (q *Queries) Queues(ctx context.Context) ([]string, error) {
 }
 
 const stateIDs = `-- name: StateIDs :many
-SELECT m.id FROM messages m
-WHERE m.id > CAST(?1 AS INTEGER) AND m.id <= CAST(?2 AS INTEGER) AND +m.queue = CAST(?3 AS TEXT)
-  AND +m.status = CAST(?4 AS INTEGER) AND +m.delayed = CAST(?5 AS INTEGER) AND m.updated_at <= CAST(?6 AS INTEGER)
-ORDER BY m.id
+SELECT p.id, CAST(p.queue = CAST(?1 AS TEXT) AND p.status = CAST(?2 AS INTEGER) AND p.delayed = CAST(?3 AS INTEGER)
+  AND p.updated_at <= CAST(?4 AS INTEGER) AS INTEGER) AS picked
+FROM (SELECT m.id, m.queue, m.status, m.delayed, m.updated_at FROM messages m WHERE m.id > CAST(?5 AS INTEGER) AND m.id <= CAST(?6 AS INTEGER)
+      ORDER BY m.id LIMIT CAST(?7 AS INTEGER)) p
 `
 
 type StateIDsParams struct {
-	After   int64
-	Upto    int64
 	Queue   string
 	Status  int64
 	Delayed int64
 	Before  int64
+	After   int64
+	Upto    int64
+	N       int64
 }
 
-// StateIDs walks a bounded range of ids for the jobs of one state; no index serves every state by age, and a range keeps
-// the snapshot short whatever it finds.
-func (q *Queries) StateIDs(ctx context.Context, arg StateIDsParams) ([]int64, error) {
+type StateIDsRow struct {
+	ID     int64
+	Picked int64
+}
+
+// StateIDs walks through the ids for the jobs of one state; no index serves every state by age. It reads n rows and says
+// which are picked, so that the snapshot is short whatever it finds, and a gap between ids costs nothing.
+func (q *Queries) StateIDs(ctx context.Context, arg StateIDsParams) ([]StateIDsRow, error) {
 	rows, err := q.query(ctx, q.stateIDsStmt, stateIDs,
-		arg.After,
-		arg.Upto,
 		arg.Queue,
 		arg.Status,
 		arg.Delayed,
 		arg.Before,
+		arg.After,
+		arg.Upto,
+		arg.N,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []int64
+	var items []StateIDsRow
 	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
+		var i StateIDsRow
+		if err := rows.Scan(&i.ID, &i.Picked); err != nil {
 			return nil, err
 		}
-		items = append(items, id)
+		items = append(items, i)
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err

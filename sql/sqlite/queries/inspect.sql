@@ -80,10 +80,10 @@ ORDER BY m.place LIMIT CAST(@n AS INTEGER);
 SELECT m.id, m.priority FROM messages m WHERE m.queue = CAST(@queue AS TEXT) AND m.stage = 1 AND m.place <= CAST(@now AS INTEGER) AND m.attempts < m.max_attempts
 ORDER BY m.place LIMIT CAST(@n AS INTEGER);
 
--- StateIDs walks a bounded range of ids for the jobs of one state; no index serves every state by age, and a range keeps
--- the snapshot short whatever it finds.
+-- StateIDs walks through the ids for the jobs of one state; no index serves every state by age. It reads n rows and says
+-- which are picked, so that the snapshot is short whatever it finds, and a gap between ids costs nothing.
 -- name: StateIDs :many
-SELECT m.id FROM messages m
-WHERE m.id > CAST(@after AS INTEGER) AND m.id <= CAST(@upto AS INTEGER) AND +m.queue = CAST(@queue AS TEXT)
-  AND +m.status = CAST(@status AS INTEGER) AND +m.delayed = CAST(@delayed AS INTEGER) AND m.updated_at <= CAST(@before AS INTEGER)
-ORDER BY m.id;
+SELECT p.id, CAST(p.queue = CAST(@queue AS TEXT) AND p.status = CAST(@status AS INTEGER) AND p.delayed = CAST(@delayed AS INTEGER)
+  AND p.updated_at <= CAST(@before AS INTEGER) AS INTEGER) AS picked
+FROM (SELECT m.id, m.queue, m.status, m.delayed, m.updated_at FROM messages m WHERE m.id > CAST(@after AS INTEGER) AND m.id <= CAST(@upto AS INTEGER)
+      ORDER BY m.id LIMIT CAST(@n AS INTEGER)) p;
